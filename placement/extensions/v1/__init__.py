@@ -1,7 +1,7 @@
-"""The v1 API: explanations, counts, history and overviews for operators, and claims with a choice of place (docs: v1).
+"""The v1 API (docs: v1): explanations, counts, history and overviews, and claims whose places the service chooses.
 
 api, handlers, schemas         routes, and the documents they read and return
-claims, claim_creation         claims for which the service chooses the places
+claims, claim_creation         claims whose places the service chooses
 bulk_release                   the release of many consumers
 pick                           the choice of a place for each of many consumers
 explain, count                 the reasons why a request does not fit, and the number of times that it fits

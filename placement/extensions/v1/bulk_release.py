@@ -34,12 +34,12 @@ def release_named(database: Database | DryRun[object], uuids: Sequence[str]) -> 
     """
     deadline = retry.new_deadline()
     result = ReleaseResult()
-    named = [*dict.fromkeys(uuids)]
-    for start in range(0, len(named), release.BATCH):
+    distinct_uuids = [*dict.fromkeys(uuids)]
+    for start in range(0, len(distinct_uuids), release.BATCH):
         if retry.has_passed(deadline):
             result.complete = False
             break
-        batch = named[start : start + release.BATCH]
+        batch = distinct_uuids[start : start + release.BATCH]
         stored = database.read(lambda db: stored_uuids(db, batch))  # noqa: B023
         consumers = [uuid for uuid in dict.fromkeys(stored[text] for text in batch) if uuid not in result.released]
         released = frozenset(_write(database, lambda db: release.release(db, consumers)))  # noqa: B023
@@ -54,7 +54,6 @@ def release_matching(
     """Release the consumers that match a filter, until the deadline.
 
     A consumer that changes after it was matched keeps its resources, since it may no longer match.
-
     """
     deadline = retry.new_deadline()
     result, after = ReleaseResult(), 0

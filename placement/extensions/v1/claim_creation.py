@@ -31,8 +31,8 @@ def create_claims(req: Request) -> list[ClaimResult]:
     """Create the claims of a request: optimistically from a recent snapshot if possible, or else from the current one.
 
     Raises:
-        BadRequest: As for ``_call``.
-        Unavailable: As for ``Claiming.run``.
+        BadRequest: A query is invalid, or requests contradict each other.
+        OutcomeUnknown, Unavailable: As for ``Claiming.run``.
     """
     shared = req.service.shared(Shared)
     if len(req.document["requests"]) == 1 and shared.backoff.is_due():
@@ -49,21 +49,21 @@ def _call(req: Request, snapshot: Snapshot) -> ClaimCall:
     """Return the claim set of a request.
 
     Raises:
-        InvalidField: Requests contradict each other, or themselves.
+        InvalidField: A request contradicts itself or another request.
         BadRequest: A query is invalid, or names something that does not exist.
     """
     document = req.document
     nodes = lookup.nodes_named(snapshot, req.database, _in_tree_values(document["requests"]))
     queries: dict[str, SearchQuery] = {}
     requests = [_request(req, snapshot, nodes, number, queries) for number in range(len(document["requests"]))]
-    named = set()
+    consumers = set()
     for number, request in enumerate(requests):
-        if request.consumer in named:
+        if request.consumer in consumers:
             field = f"requests[{number}].consumer"
             raise InvalidField(
                 Violation(field, "is also the consumer of another entry", "a different consumer in each")
             )
-        named.add(request.consumer)
+        consumers.add(request.consumer)
     return ClaimCall(
         requests=requests,
         strategy=_strategy(document.get("strategy", "spread")),

@@ -87,7 +87,7 @@ class NothingHeld(errors.NotFound):
 
 
 class NoRoom(errors.Conflict):
-    """No place for the consumer fits."""
+    """No place fits the consumer."""
 
     code = "placement.v1.no_room"
     template = "Nothing fits: %(reason)s"

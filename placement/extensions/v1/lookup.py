@@ -17,7 +17,10 @@ def find(snapshot: Snapshot, ident: str) -> int | None:
     """Return the slot of the provider with exactly this uuid, exactly this name, or this uuid in another spelling.
 
     The first match in this order wins, so a provider whose name is the uuid of another provider is found only by its
-    own uuid.  Return None without a match.
+    own uuid.
+
+    Returns:
+        None if no provider matches.
     """
     slot = snapshot.by_uuid.get(ident)
     if slot is None:
@@ -41,7 +44,7 @@ def nodes_named(snapshot: Snapshot, database: Database, idents: Iterable[str]) -
     return database.read(nodes.uuids_by_name, unknown) if unknown and nodes.tables() else {}
 
 
-def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
+def provider_in_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     """Return the slot of the provider that a path names.
 
     Raises:
@@ -53,7 +56,7 @@ def of_path(snapshot: Snapshot, database: Database, ident: str) -> int:
     return slot
 
 
-def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
+def provider_in_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: str) -> int:
     """Return the slot of the provider that a query parameter names.
 
     Raises:
@@ -65,8 +68,8 @@ def of_parameter(snapshot: Snapshot, database: Database, parameter: str, ident: 
     return slot
 
 
-def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
-    """Return the value of the parameter ``class``; None without the parameter.
+def require_class(snapshot: Snapshot, name: str | None) -> str | None:
+    """Return the value of the parameter ``class``; None if the parameter is absent.
 
     Raises:
         UnknownClassInQuery: The class does not exist.
@@ -76,8 +79,8 @@ def resource_class(snapshot: Snapshot, name: str | None) -> str | None:
     return name
 
 
-def trait(snapshot: Snapshot, database: Database, name: str | None) -> str | None:
-    """Return the value of the parameter ``trait``; None without the parameter.
+def require_trait(snapshot: Snapshot, database: Database, name: str | None) -> str | None:
+    """Return the value of the parameter ``trait``; None if the parameter is absent.
 
     Raises:
         UnknownTraitsInQuery: The trait does not exist.

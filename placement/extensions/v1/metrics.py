@@ -15,9 +15,9 @@ def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     counter, gauge = instruments.counter, instruments.gauge
     recorded = counter("events_recorded", "Changes of objects recorded in the history", "kind")
     pruned = counter("events_pruned", "Events removed from the history", "cause")
-    ordered = counter("transactions_ordered", "Transactions whose events got their positions")
+    ordered = counter("transactions_ordered", "Transactions whose events were assigned positions")
     refused = counter("waits_refused", "Requests answered without waiting for events, because too many were waiting")
-    # The counter of 410 responses does not serve here: Prometheus sees no increase in the first value of a series.
+    # The counter of 410 responses is not enough: Prometheus sees no increase in the first value of a series.
     lost = counter("positions_lost", "Requests for events after a position that was lost")
     unordered = gauge("transactions_unordered", "Transactions whose events have no position yet", "livemostrecent")
     waiting = gauge("waiting_requests", "Requests waiting for events", "livesum")
@@ -27,11 +27,11 @@ def subscriptions(instruments: Instruments) -> Iterable[Subscription]:
     for cause in get_args(signals.PruneCause):
         pruned.labels(cause)
     # Called after each COMMIT with events; looking up a metric by its labels is slow in the library.
-    recorded_of = functools.cache(recorded.labels)
+    recorded_by_kind = functools.cache(recorded.labels)
 
     def events_recorded(kinds: Mapping[str, int]) -> None:
         for kind, number in kinds.items():
-            recorded_of(kind).inc(number)
+            recorded_by_kind(kind).inc(number)
 
     def history_measured(number: int, age: float) -> None:
         events.set(number)

@@ -29,7 +29,7 @@ class UsageOverlay:
         self._base = snapshot
         #: Inventories read from the base, by slot and resource class.
         self._inventories: dict[tuple[int, str], Amounts] = {}
-        #: Amounts taken in addition, by slot and resource class.
+        #: Amounts taken since the base, by slot and resource class.
         self._taken: dict[int, dict[str, int]] = {}
         #: The base snapshot plus amounts taken; slots whose usage is not merged into it yet.
         self._current = snapshot
@@ -45,7 +45,7 @@ class UsageOverlay:
         self._taken_by_consumer.clear()
 
     def take(self, candidate: Candidate, times: int = 1) -> None:
-        """Take the amounts of a candidate; -1 releases them."""
+        """Take the amounts of a candidate a number of times; -1 releases them."""
         self.changes += 1
         taken_by_consumer = self._taken_by_consumer
         for slot, amounts in candidate.amounts.items():
@@ -96,7 +96,7 @@ class UsageOverlay:
         return min(self._inventory_for_consumer(slot, name).available // amount for name, amount in amounts.items())
 
     def reduced_problem(self, problem: TreeProblem) -> TreeProblem | None:
-        """Return the problem of a tree at the current usage; None if some demand fits nowhere.
+        """Return the problem of a tree at the current usage; None if a demand fits on none of its providers.
 
         Args:
             problem: The problem at the same or a smaller usage, minus the amounts that the consumer releases.

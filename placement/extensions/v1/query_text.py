@@ -71,12 +71,12 @@ def _single_traits(any_of: Iterable[frozenset[str]], none_of: Iterable[str]) -> 
 def member_of(suffix: str, any_of: AnyOf, none_of: Iterable[str]) -> Iterator[Pair]:
     """Yield the parameters that require and forbid aggregates."""
     for names in any_of:
-        yield f"member_of{suffix}", _one_or_several(names)
+        yield f"member_of{suffix}", _value_of_names(names)
     if forbidden := frozenset(none_of):
-        yield f"member_of{suffix}", "!" + _one_or_several(forbidden)
+        yield f"member_of{suffix}", "!" + _value_of_names(forbidden)
 
 
-def _one_or_several(names: frozenset[str]) -> str:
+def _value_of_names(names: frozenset[str]) -> str:
     return ("in:" if len(names) > 1 else "") + ",".join(sorted(names))
 
 

@@ -76,13 +76,13 @@ def from_document(
 ) -> SearchQuery:
     """Return the query in a valid query object of POST /v1/claims; see ``from_parameters``.
 
-    Each string in ``required`` and ``member_of`` corresponds to one value of the parameter in a query string, as does
-    each list in ``same_subtree``, and the list ``root_required``.
+    Each string in ``required`` and ``member_of``, each list in ``same_subtree``, and the list ``root_required``
+    correspond to one value of the parameter in a query string.
     """
-    described = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
+    nonempty_groups = {suffix: group for suffix, group in document["groups"].items() if any(group.values())}
     trees = {
         suffix: _uuid(snapshot, nodes, f"{_IN_TREE}{suffix}", group[_IN_TREE])
-        for suffix, group in described.items()
+        for suffix, group in nonempty_groups.items()
         if _IN_TREE in group
     }
     root = document.get("root_required")
@@ -96,7 +96,7 @@ def from_document(
             parse.aggregates(group.get("member_of", ()), mv.LATEST, suffix),
             parse.in_tree([trees[suffix]] if suffix in trees else ()),
         )
-        for suffix, group in described.items()
+        for suffix, group in nonempty_groups.items()
     }
     policy = document.get("group_policy")
     query = parse.query_of(groups, mv.LATEST, policy=policy, same_subtrees=same_subtrees, root_traits=root_traits)
@@ -105,7 +105,7 @@ def from_document(
 
 
 def _check_classes(parameter: str, value: str) -> None:
-    """Raise InvalidField if a value names a class twice; GET /allocation_candidates takes the last amount."""
+    """Raise InvalidField if a value names a class twice; GET /allocation_candidates uses the last amount."""
     seen = set()
     for piece in value.split(","):
         name = piece.partition(":")[0]
@@ -115,7 +115,7 @@ def _check_classes(parameter: str, value: str) -> None:
 
 
 def _uuid(snapshot: Snapshot, nodes: Mapping[str, str], parameter: str, ident: str) -> str:
-    """Return the uuid of a provider; an unknown uuid is kept, and the search finds no tree for it."""
+    """Return the uuid of a provider; an unknown uuid is returned, and the search finds no tree for it."""
     slot = lookup.find(snapshot, nodes.get(ident, ident))
     if slot is not None:
         return snapshot.provider(slot).uuid

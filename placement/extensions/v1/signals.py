@@ -21,7 +21,7 @@ history_measured: Signal[[int, float]] = Signal()
 #: New number of committed transactions whose events have no position yet.
 transactions_unordered: Signal[[int]] = Signal()
 
-#: Events got their positions: number of transactions.
+#: Events were assigned positions: number of transactions.
 transactions_ordered: Signal[[int]] = Signal()
 
 #: New number of requests of this process that wait for events.

@@ -22,6 +22,7 @@ _ONLY_BY_NAME = {"keystone": "It asks the Identity service, which may take secon
 
 #: The last examination with all checks, and its time by the monotonic clock, by database.
 _RECENT: WeakKeyDictionary[Database, tuple[float, Examination]] = WeakKeyDictionary()
+#: The lock of ``_RECENT``, held during an examination.
 _EXAMINING = threading.Lock()
 
 

@@ -132,7 +132,7 @@ def _charts(req: Request, at: datetime.datetime | None) -> dict[str, Any]:
     if not req.may("placement:v1:usage:show"):
         return {}
     end = at or req.now()
-    samples = usage_history.over_time(req, end - _DAY, end, _POINTS, present=at is None)
+    samples = usage_history.samples_over_time(req, end - _DAY, end, _POINTS, present=at is None)
     return {name: UsageChart(name, series, end - _DAY, end) for name, series in samples.items() if len(series) > 1}
 
 

@@ -104,7 +104,7 @@ def show(req: Request, ident: str) -> Reply:
 def try_inventory(req: Request, ident: str) -> Reply:
     """Show a provider, and the result of the dry run of a change of one of its inventories."""
     snapshot = named_snapshot(req)
-    uuid = snapshot.provider(lookup.of_path(snapshot, req.database, ident)).uuid
+    uuid = snapshot.provider(lookup.provider_in_path(snapshot, req.database, ident)).uuid
     form = dry_runs.form_of(req)
     amounts = {name: _number(form.get(name, "")) for name in (*AMOUNTS, "resource_provider_generation")}
     return _page_of(req, uuid, dry_runs.inventory(req, uuid, form.get("resource_class", ""), amounts))
@@ -121,7 +121,7 @@ def _number(text: str) -> int | float | str:
 
 def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Reply:
     snapshot = named_snapshot(req)
-    slot = lookup.of_path(snapshot, req.database, ident)
+    slot = lookup.provider_in_path(snapshot, req.database, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
     subtree = tuple(snapshot.provider(below).uuid for below in depth_first(snapshot, slot))
     drawn = tree.draw(snapshot, slot)
@@ -160,7 +160,7 @@ def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Rep
 def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
     req.authorize("placement:v1:overview:show")
     state = past.state_of(req, at)
-    slot = lookup.of_path(state.snapshot, req.database, ident)
+    slot = lookup.provider_in_path(state.snapshot, req.database, ident)
     drawn = tree.draw(state.snapshot, slot)
     uuid = state.snapshot.provider(slot).uuid
     root = state.snapshot.provider(slot).root

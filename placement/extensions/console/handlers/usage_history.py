@@ -53,7 +53,9 @@ def show(req: Request) -> Reply:
         return pages.show(req, "usage.html", 400, sentence=failure.line, charts=[], **variables)
     resource_class = choice.resource_class or None
     max_samples, points = _SINGLE if resource_class else _SEVERAL
-    samples = usage_history.over_time(req, since, until, max_samples, resource_class=resource_class, present=present)
+    samples = usage_history.samples_over_time(
+        req, since, until, max_samples, resource_class=resource_class, present=present
+    )
     shares: Shares = {}
     if choice.by:
         shares = usage_history.shares_over_time(

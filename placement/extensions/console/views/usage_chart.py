@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from placement.extensions.console.views import axis
 from placement.extensions.console.views.units import in_units
-from placement.extensions.v1.history.usage_samples import UsageSample, spread
+from placement.extensions.v1.history.usage_samples import UsageSample, last_of_spans
 from placement.extensions.v1.history.usage_shares import MAX_SHARES, Shares, UsageShare
 
 #: Width and height of the view box; the browser stretches the chart to its container.
@@ -173,7 +173,7 @@ class UsageChart(_SampleSeries[UsageSample]):
     def points(self, max_points: int) -> list[ChartPoint]:
         """Return up to ``max_points`` sampled times before the right edge, in order."""
         times = [sample.at for sample in self.samples if sample.at < self.until]
-        chosen = spread(times, self.since, (self.until - self.since) / max_points)
+        chosen = last_of_spans(times, self.since, (self.until - self.since) / max_points)
         positions = [100 * self._x(at) / WIDTH for at in chosen]
         edges = [0.0, *((left + right) / 2 for left, right in itertools.pairwise(positions)), 100.0]
         by_time = {line.name: (line.colour, line.by_time) for line in self.lines}

@@ -25,7 +25,7 @@ class ClaimRecord:
 
     consumer: str
     #: The id of the consumer's row, which the writing transaction has locked.
-    row: int
+    row_id: int
     #: The digest of the request.
     content: str
     #: The consumer's generation after the claim.
@@ -39,7 +39,7 @@ class ClaimRecord:
     @property
     def _columns(self) -> dict[str, Any]:
         return {
-            "consumer_id": self.row,
+            "consumer_id": self.row_id,
             "content": self.content,
             "generation": self.generation,
             "mappings": self.mappings,
@@ -63,14 +63,14 @@ class ClaimRecord:
             Prerequisite: The lease expired before this transaction locked the consumer's row, so it must be released
                 first.
         """
-        existing = db.execute(_EXPIRY, {"row": self.row}).first()
+        existing = db.execute(_EXPIRY, {"row": self.row_id}).first()
         if existing is None:
             self.insert_all(db, [self])
             return self
         if existing.is_expired:
             leases.require_ended([self.consumer])
         record = replace(self, expires_at=existing.expires_at) if keep_expiry else self
-        db.execute(_UPDATE.values(record._columns), {"row": self.row})
+        db.execute(_UPDATE.values(record._columns), {"row": self.row_id})
         record._note_expiry(db, existing.expires_at)
         return record
 
@@ -84,19 +84,19 @@ class ClaimRecord:
 def held_claims(db: Reading, uuids: Collection[str]) -> dict[str, Holding]:
     """Return the holdings of these consumers, with their records, by uuid.
 
-    Consumers that /v1 does not show are left out (``Holding.exists``).
+    Consumers that the v1 API does not show are left out (``Holding.exists``).
     """
     holdings = Holding.read_all(db, uuids, with_record=True)
     return {uuid: holding for uuid, holding in holdings.items() if holding.exists}
 
 
-def held_claim(db: Reading, text: str) -> Holding | None:
+def held_claim(db: Reading, uuid: str) -> Holding | None:
     """Return the holding of a consumer, whose uuid may have any spelling.
 
     Returns:
         None if the consumer holds nothing or its lease has expired.
     """
-    return next(iter(held_claims(db, [*stored_uuids(db, [text]).values()]).values()), None)
+    return next(iter(held_claims(db, [*stored_uuids(db, [uuid]).values()]).values()), None)
 
 
 _OF_CONSUMER = claims.c.consumer_id == sa.bindparam("row")

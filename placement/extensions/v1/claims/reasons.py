@@ -44,9 +44,9 @@ class RecentReasons:
         if not operations:
             return None
         bounded = replace(settings, operations=min(settings.operations, operations))
-        explained = explain(request.query, snapshot, bounded)
-        allowance.charge_explanation(explained.operations)
-        reason = Reason.from_explanation(explained)
+        explanation = explain(request.query, snapshot, bounded)
+        allowance.charge_explanation(explanation.operations)
+        reason = Reason.from_explanation(explanation)
         if not reason.found and len(recent) < MAX_REASONS:
             recent[request.query.canonical] = now, reason
         self._recent = recent

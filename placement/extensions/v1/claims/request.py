@@ -22,7 +22,7 @@ class ClaimRequest:
     consumer: str
     owner: Owner
     query: SearchQuery
-    #: Copies of the query that the consumer gets, each in a different tree.
+    #: Copies of the query to place for the consumer, each in a different tree.
     count: int = 1
     #: Whether this is a new claim: the consumer must hold nothing, or exactly the result of an earlier attempt.
     #: Otherwise the consumer is moved, and its present resources are released.
@@ -31,7 +31,7 @@ class ClaimRequest:
     generation: int | None = None
     #: Whether to find a place without claiming it.
     dry_run: bool = False
-    #: The sender of the request.
+    #: The author of the request.
     author: Author | None = field(default_factory=author.current, compare=False)
 
     @cached_property
@@ -56,7 +56,7 @@ class ClaimCall:
     sets_expiry: bool = False
     #: Consumers to keep apart from: places avoid their trees.
     apart_from: frozenset[str] = frozenset()
-    #: Consumers to join: places are in trees on which each of these holds resources.
+    #: Consumers to join: places are in trees on which each of them holds resources.
     together_with: frozenset[str] = frozenset()
     #: Whether to roll back the whole call.
     dry_run: bool = False

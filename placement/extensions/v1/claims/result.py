@@ -32,12 +32,13 @@ class Place:
 
     #: Amounts by provider uuid and class.
     resources: Mapping[str, Mapping[str, int]]
-    #: The names of the providers, by uuid, as are their generations.
+    #: Names by provider uuid.
     provider_names: Mapping[str, str | None]
+    #: Generations by provider uuid.
     provider_generations: Mapping[str, int]
-    #: The mappings; None if unknown.
+    #: Providers by group and copy; None if unknown.
     mappings: Mappings | None
-    #: The generation after the write; None if nothing was written.
+    #: The generation of the consumer after the write; None if nothing was written.
     consumer_generation: int | None = None
     #: The expiry by the database's clock (naive, UTC); None if the claim does not expire.
     expires_at: datetime.datetime | None = None
@@ -88,7 +89,7 @@ class ClaimResult:
     outcome: RequestOutcome
     place: Place | None = None
     failure: errors.Failure | None = None
-    #: The reason of a refusal; only with the first result of each query.
+    #: The reason for a refusal; only with the first result of each query.
     reason: Reason | None = None
 
 

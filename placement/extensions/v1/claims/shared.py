@@ -14,7 +14,7 @@ from placement.index.snapshot import Snapshot
 
 #: Maximum age of the snapshot for an optimistic claim, in seconds.
 SNAPSHOT_AGE = 0.5
-#: Optimistic claims in one transaction.
+#: Maximum number of optimistic claims in one transaction.
 _MAX_JOINT = 100
 #: Maximum number of calls skipped after one failure.
 _MAX_SKIPPED = 15
@@ -42,7 +42,7 @@ class Shared:
 
 
 class OptimisticBackoff:
-    """Exponential backoff of optimistic claims: each consecutive failure about doubles the number of calls to skip.
+    """Exponential backoff of optimistic claims: consecutive failures skip 1, 3, 7 and then 15 calls.
 
     Threads may overwrite each other's count without harm.
     """

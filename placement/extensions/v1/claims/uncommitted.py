@@ -20,9 +20,9 @@ class UncommittedUsage:
         #: Changes of the amounts in use, by provider uuid and class.
         self._changes: Counter[tuple[str, str]] = Counter()
 
-    def note(self, place: ChosenPlace, own: Holding | None) -> None:
+    def note(self, place: ChosenPlace, holding: Holding | None) -> None:
         """Add the usage of a place, and remove the usage of the consumer's holding."""
-        for resources, sign in ((place.resources, 1), (own.resources if own else {}, -1)):
+        for resources, sign in ((place.resources, 1), (holding.resources if holding else {}, -1)):
             for uuid, amounts in resources.items():
                 for name, amount in amounts.items():
                     self._changes[uuid, name] += sign * amount

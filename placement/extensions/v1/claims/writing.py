@@ -183,5 +183,5 @@ def _record(place: ChosenPlace, outcome: PlacedClaim, expires_at: datetime.datet
         mappings=place.mappings,
         expires_at=expires_at,
         author=place.request.author,
-        row=outcome.row_id,
+        row_id=outcome.row_id,
     )

@@ -17,7 +17,7 @@ from placement.search.refusals import Refusals
 
 #: "exact" if the count equals its upper bound; otherwise the reason for a low count: combinations within trees, sharing
 #: providers, an early end (``until`` reached, operations or memory exhausted), or amounts too large for exact sums.
-Reason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
+CountReason = Literal["exact", "combinations", "sharing", "until", "operations", "memory", "amounts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Count:
     count: int
     #: An upper bound for any placement; None if the count was cut short before one was known.
     at_most: int | None
-    reason: Reason
+    reason: CountReason
     #: The rule that limits the count in most trees, named as in refusals: ``resources:VCPU``, ``same_subtree``.
     #: If no tree is eligible, the rule that removed the last tree.  None if ``until`` was reached.
     limiting_rule: str | None
-    #: The trees with room, largest count first, each counted as if nothing were placed elsewhere: slots of roots,
-    #: counts, and limiting rules.
+    #: The trees in which the query fits, largest count first, each counted as if nothing were placed elsewhere:
+    #: slots of roots, counts, and limiting rules.
     roots: list[int]
     counts: list[int]
     limiting_rules: list[str]
@@ -49,7 +49,7 @@ class Count:
 
     @property
     def obstacle(self) -> str:
-        """The rule that leaves no room; empty if the query fits."""
+        """The rule that leaves no free capacity; empty if the query fits."""
         return "" if self.count or self.roots or self.limiting_rule is None else self.limiting_rule.partition(":")[0]
 
 
@@ -102,7 +102,7 @@ def count(
     )
 
 
-def _reason(counter: TotalCounter, shortage: Literal["operations", "memory"] | None) -> Reason:
+def _reason(counter: TotalCounter, shortage: Literal["operations", "memory"] | None) -> CountReason:
     if counter.reached:
         return "until"
     if shortage:

@@ -33,8 +33,8 @@ def greedy_count(block: Block, free: FreeAmounts, limit: Integers) -> CountRange
     Args:
         limit: An upper bound for each tree.
     """
-    alone = [np.min([_deal_greedily([item], free, limit)[0] for item in alternative], axis=0) for alternative in block]
-    low, high = np.zeros_like(limit), np.minimum(limit, sum(alone))
+    counts = [np.min([_deal_greedily([item], free, limit)[0] for item in alternative], axis=0) for alternative in block]
+    low, high = np.zeros_like(limit), np.minimum(limit, sum(counts))
     for step, direction in itertools.product((1, -1), repeat=2):
         trees = np.flatnonzero(low < high)
         remaining: FreeAmounts = {name: amounts[trees] for name, amounts in free.items()}
@@ -54,7 +54,7 @@ def _sort_key(item: Item) -> tuple[int, int]:
 
 
 def _deal_greedily(items: Sequence[Item], free: FreeAmounts, limit: Integers) -> tuple[Integers, FreeAmounts]:
-    """Return the number of placements that dealing finds room for, and the free capacity they leave."""
+    """Return the largest number of placements that can be dealt, and the free capacity they leave."""
     placed = bisect_largest(limit, lambda times: _deal(items, free, times)[0])
     return placed, _deal(items, free, placed)[1]
 
@@ -64,12 +64,12 @@ def _deal(items: Sequence[Item], free: FreeAmounts, times: Integers) -> tuple[Bo
     remaining = {name: amounts.copy() for name, amounts in free.items()}
     missing = np.zeros_like(times)
     #: Placements that may still use a provider for an isolated item, by provider.
-    uses: dict[int, Integers] = {}
+    uses_left: dict[int, Integers] = {}
     for item in items:
         needs = item.times * times
         for provider, at_once in item.at_once:
             if item.isolated:
-                dealt = np.minimum(needs, uses.setdefault(provider, times))
+                dealt = np.minimum(needs, uses_left.setdefault(provider, times))
             else:
                 dealt = np.minimum(needs, min(item.times, at_once) * times)
             for name, amount in item.amounts:
@@ -77,7 +77,7 @@ def _deal(items: Sequence[Item], free: FreeAmounts, times: Integers) -> tuple[Bo
             for name, amount in item.amounts:
                 remaining[name][:, provider] -= dealt * amount
             if item.isolated:
-                uses[provider] = uses[provider] - dealt
+                uses_left[provider] = uses_left[provider] - dealt
             needs = needs - dealt
         missing += needs
     return missing == 0, remaining

@@ -52,7 +52,7 @@ class CountInputs:
     """A narrowed query and the free capacity for it.
 
     Attributes:
-        kinds: The demands of the query.
+        kinds: The kinds of demands, in query order.
         free: Free capacity by class and slot.
         largest: The largest amount that one consumer may hold, by class and slot: max_unit, or 2**52 where only
             free capacity limits it.
@@ -100,7 +100,7 @@ class CountInputs:
             self.largest[name][inventories.slots[limited]] = inventories.max_unit[limited]
 
     def position(self, rule: str) -> int:
-        """Return the position of a rule in ``rules``."""
+        """Return the position of a rule in ``rules``, appended unless present."""
         if rule not in self.rules:
             self.rules.append(rule)
         return self.rules.index(rule)

@@ -14,7 +14,7 @@ from placement.search.solver.combine import SolutionCache, combine
 from placement.search.solver.problem import Candidate, TreeProblem
 
 #: Operations per provider that can supply a demand.
-_PROVIDER = 2
+_OPERATIONS_PER_PROVIDER = 2
 
 
 class Placer:
@@ -25,12 +25,12 @@ class Placer:
         self._problems = TreeProblems(inputs.narrowed, None, inputs.budget)
         self._cache = SolutionCache(inputs.budget)
 
-    def place(self, roots: Iterable[int], per_tree: int, enough: int) -> int:
+    def place(self, roots: Iterable[int], per_tree: int, max_total: int) -> int:
         """Place candidates in the trees one after another, each as often as it fits; return their number.
 
         Args:
             per_tree: Maximum number of placements in one tree.
-            enough: The number of placements at which to stop.
+            max_total: Maximum number of placements in all trees.
 
         Raises:
             Exhausted: The budget is exhausted.
@@ -38,19 +38,19 @@ class Placer:
         overlay, total = UsageOverlay(self._inputs.snapshot), 0
         for root in roots:
             problem = self._problems.complete_problem(root)
-            remaining = min(per_tree, enough - total)
+            remaining = min(per_tree, max_total - total)
             while remaining and (candidate := self._candidate(problem, overlay)):
                 times = min(remaining, *(overlay.times(slot, amounts) for slot, amounts in candidate.amounts.items()))
                 overlay.take(candidate, times)
                 remaining -= times
                 total += times
-            if total == enough:
+            if total == max_total:
                 break
         return total
 
     def _candidate(self, problem: TreeProblem, overlay: UsageOverlay) -> Candidate | None:
         """Return a candidate for one more consumer; None if nothing fits."""
-        self._inputs.budget.spend(_PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_OPERATIONS_PER_PROVIDER * sum(map(len, problem.domains)))
         overlay.begin_consumer({})
         remaining = overlay.reduced_problem(problem)
         return None if remaining is None else next(combine(remaining, self._cache), None)

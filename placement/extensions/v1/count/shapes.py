@@ -16,7 +16,7 @@ from placement.search.solver.problem import ProviderFacts, Requirements, TreePro
 #: Providers compared per operation.
 _PROVIDERS_PER_OPERATION = 20
 #: Operations to compare a tree with others; operations per provider that can supply a demand.
-_TREE, _PROVIDER = 20, 2
+_OPERATIONS_PER_TREE, _OPERATIONS_PER_PROVIDER = 20, 2
 
 
 class Shape(NamedTuple):
@@ -62,7 +62,7 @@ class Shapes:
             Exhausted: The budget is exhausted.
         """
         problem = self._problems.complete_problem(root)
-        self._inputs.budget.spend(_TREE + _PROVIDER * sum(map(len, problem.domains)))
+        self._inputs.budget.spend(_OPERATIONS_PER_TREE + _OPERATIONS_PER_PROVIDER * sum(map(len, problem.domains)))
         if not self._requirements.summed_classes:
             return problem
         for domain in problem.domains:
@@ -78,22 +78,22 @@ class Shapes:
         Raises:
             Exhausted: The budget is exhausted.
         """
-        rules: dict[CanonicalForm, Requirements] = {}
+        requirements: dict[CanonicalForm, Requirements] = {}
         trees: dict[CanonicalForm, list[tuple[Slots, Slots]]] = {}
         for members in self._equal_groups(roots):
             problem = self._problem(members.item(0, 0))
             form, providers = canonical_form(problem, self._inputs.budget)
             if form not in trees:
                 self._inputs.budget.hold(form.nbytes)
-                rules[form], trees[form] = problem.requirements, []
+                requirements[form], trees[form] = problem.requirements, []
             positions = {slot: position for position, slot in enumerate(members[0].tolist())}
             if all(provider in positions for provider in providers):
                 trees[form].append((members[:, 0], members[:, [positions[provider] for provider in providers]]))
             else:
                 trees[form].append((members[:, 0], np.array([providers], np.intp)))
         for form, groups in trees.items():
-            roots_of, providers_of = zip(*groups, strict=True)
-            yield Shape(rules[form], form, np.concatenate(roots_of), np.concatenate(providers_of))
+            root_arrays, provider_arrays = zip(*groups, strict=True)
+            yield Shape(requirements[form], form, np.concatenate(root_arrays), np.concatenate(provider_arrays))
 
     def _equal_groups(self, roots: Slots) -> Iterator[Slots]:
         """Yield the providers of trees with equal solver inputs, in the same order for each tree.
@@ -101,10 +101,10 @@ class Shapes:
         The root comes first.  A tree that uses sharing providers forms a group by itself.
         """
         members: dict[int, list[tuple[int, ...]]] = {}
-        for root, shares in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
+        for root, uses_sharing in zip(roots.tolist(), self._sharing[roots].tolist(), strict=True):
             tree = self._snapshot.forest.tree(root)
             tree = (root, *(slot for slot in tree if slot != root)) if tree[0] != root else tree
-            if shares:
+            if uses_sharing:
                 yield np.array([tree], np.intp)
             else:
                 members.setdefault(len(tree), []).append(tree)

@@ -11,7 +11,7 @@ from placement.extensions.v1.count.upper_bounds import TightestBound, shortage_r
 from placement.index.slots import EMPTY, Slots, SlotSet
 
 #: Operations to find the trees that a sharing provider reaches; trees per further operation.
-_REACH, _TREES_PER_OPERATION = 30, 100
+_OPERATIONS_PER_REACH, _TREES_PER_OPERATION = 30, 100
 #: Pairs of a sharing provider and a tree that it reaches: pairs held at once; pairs per operation.
 PAIRS, _PAIRS_PER_OPERATION = 300_000, 10
 
@@ -38,7 +38,7 @@ class SharingProviders:
         self._reached: dict[int, SlotSet] = {}
         self.roots = EMPTY
         for slot in self._providers.tolist():
-            inputs.budget.spend(_REACH + eligible_roots.count // _TREES_PER_OPERATION)
+            inputs.budget.spend(_OPERATIONS_PER_REACH + eligible_roots.count // _TREES_PER_OPERATION)
             aggregates = snapshot.provider(slot).aggregates
             members = SlotSet.union([snapshot.in_aggregate(name) for name in aggregates], inputs.size)
             self._reached[slot] = eligible_roots & snapshot.forest.roots_of(members)
@@ -79,17 +79,17 @@ class SharingProviders:
             Exhausted: The budget is exhausted.
         """
         component = np.full(self._inputs.size, -1, np.intp)
-        of_provider = {}
+        root_used_by = {}
         for slot in self._providers.tolist():
-            self._inputs.budget.spend(_REACH + self._inputs.size // _TREES_PER_OPERATION)
+            self._inputs.budget.spend(_OPERATIONS_PER_REACH + self._inputs.size // _TREES_PER_OPERATION)
             used = np.append(self._reached[slot].slots(), self._snapshot.provider(slot).root)
             joined = np.unique(component[used])
             component[np.isin(component, joined[joined >= 0])] = slot
             component[used] = slot
-            of_provider[slot] = used[0]
+            root_used_by[slot] = used[0]
         roots = self.roots.slots()
         for label in np.unique(component[roots]).tolist():
-            providers = [slot for slot, used in of_provider.items() if component[used] == label]
+            providers = [slot for slot, root in root_used_by.items() if component[root] == label]
             yield np.array(providers, np.intp), roots[component[roots] == label]
 
     def suffices(self, count: int, providers: Slots) -> bool:
@@ -101,14 +101,14 @@ class SharingProviders:
                     return False
         return True
 
-    def bound(self, roots: Slots, alone: Integers, providers: Slots) -> TightestBound:
+    def bound(self, roots: Slots, tree_bounds: Integers, providers: Slots) -> TightestBound:
         """Return an upper bound for trees together, and the rule that it comes from.
 
         For each kind of demand, the bound is the copies in the trees, capped by the bound of each tree, plus the copies
         of all sharing providers.
 
         Args:
-            alone: The upper bound of each tree alone.
+            tree_bounds: The upper bound of each tree by itself.
             providers: The sharing providers that reach the trees.
         """
         forest = self._snapshot.forest
@@ -126,7 +126,9 @@ class SharingProviders:
             copies = np.bincount(
                 forest.roots(slots), weights=self._inputs.copies(kind.amounts, slots), minlength=self._inputs.size
             )
-            own = np.minimum(copies[roots], kind.times * alone).sum()
-            pooled = self._inputs.copies(kind.amounts, sharing.slots()).sum()
-            tightest.tighten(shortage_rule(kind.amounts), (own + pooled).astype(np.int64) // kind.times)
+            local_copies = np.minimum(copies[roots], kind.times * tree_bounds).sum()
+            sharing_copies = self._inputs.copies(kind.amounts, sharing.slots()).sum()
+            tightest.tighten(
+                shortage_rule(kind.amounts), (local_copies + sharing_copies).astype(np.int64) // kind.times
+            )
         return tightest

@@ -138,8 +138,8 @@ def bisect_largest(limit: Integers, fits: Callable[[Integers], Bools]) -> Intege
     low, high = np.zeros_like(limit), limit
     while (low < high).any():
         middle = (low + high + 1) // 2
-        enough = fits(middle)
-        low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
+        fitting = fits(middle)
+        low, high = np.where(fitting, middle, low), np.where(fitting, high, middle - 1)
     return low
 
 

@@ -10,7 +10,7 @@
     variations         changed queries with the outcomes of their searches
     amount_search      the amounts of a class with which a query has candidates
     combined_changes   changes of two or three conditions together
-    relaxations        the smallest changes of the query that give candidates
+    relaxations        the smallest changes of the query that produce candidates
     near_misses        the trees that have candidates after such a change, with the conditions that each does not meet
     mistakes           parts of the query that cannot be met at any usage
     sentence           the explanation in two sentences

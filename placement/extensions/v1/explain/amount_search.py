@@ -16,7 +16,7 @@ MAX_UNITS = 12
 
 
 class AmountSearch:
-    """A search for other amounts of one class that give candidates."""
+    """A search for other amounts of one class that produce candidates."""
 
     def __init__(self, variations: Variations, amounts: InventoriesByClass) -> None:
         self._variations = variations
@@ -25,7 +25,7 @@ class AmountSearch:
         self._amounts = amounts
 
     def inventories(self, condition: Condition) -> ClassInventories | None:
-        """Return the inventories of the class of an amount; None without any."""
+        """Return the inventories of the class of an amount; None if the class has none."""
         return self._amounts.of_class(condition.resource_class)
 
     def smallest_amounts(self, condition: Condition) -> list[int]:
@@ -38,9 +38,9 @@ class AmountSearch:
         )
 
     def dropping_is_loosest(self, condition: Condition) -> bool:
-        """Whether dropping the condition gives candidates whenever another change gives candidates.
+        """Whether dropping the condition produces candidates whenever another change produces candidates.
 
-        An exception is an amount whose provider may be the only one with a required trait of the unsuffixed group, or
+        The exceptions are amounts whose provider may be the only one with a required trait of the unsuffixed group, or
         the common ancestor in a same_subtree.
         """
         if condition.kind != "amount":
@@ -109,14 +109,14 @@ class AmountSearch:
         tree_roots: SlotSet | None,
         best: Variation | None = None,
     ) -> Variation | None:
-        """Return the variation with the largest amount below the requested one that gives candidates.
+        """Return the variation with the largest amount below the requested one that produces candidates.
 
         For one combination of units, the allowed amounts fit up to a bound.  Amounts above it fit only if other units
         also allow them, so bisection ends at the bound or above it.
 
         Args:
             changes: The changes of other conditions.
-            best: A variation known to give candidates.
+            best: A variation known to produce candidates.
         """
         for number, units in enumerate(inventories.allowed_amounts(condition.amount - 1)):
             if best is not None and units.largest <= best.changes[condition]:
@@ -146,20 +146,20 @@ class AmountSearch:
             return best
         if best is None or units.smallest > best.changes[condition]:
             best = least
-        # If only one group requests the class, the bound is the room of one of the inventories.
+        # If only one group requests the class, the bound is the largest amount that fits in one of the inventories.
         groups = self._variations.query.groups
-        alone = sum(condition.resource_class in group.resources for group in groups) == 1
-        amounts = units.bounds if alone else range(units.smallest, units.largest + 1, units.step)
-        fits, beyond = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
+        in_one_group = sum(condition.resource_class in group.resources for group in groups) == 1
+        amounts = units.bounds if in_one_group else range(units.smallest, units.largest + 1, units.step)
+        low, high = bisect.bisect_right(amounts, best.changes[condition]) - 1, len(amounts) - 1
         estimate = bisect.bisect_right(amounts, units.smallest + self._spare_amount(condition, least)) - 1
-        probes = [number for number in (estimate, estimate + 1) if fits < number < beyond]
-        while beyond - fits > 1:
-            middle = probes.pop(0) if probes else (fits + beyond) // 2
+        probes = [number for number in (estimate, estimate + 1) if low < number < high]
+        while high - low > 1:
+            middle = probes.pop(0) if probes else (low + high) // 2
             variation = self._with_amount(changes, condition, amounts[middle], tree_roots)
             if variation is None:
-                beyond, probes = middle, []
+                high, probes = middle, []
             else:
-                fits, best = middle, variation
+                low, best = middle, variation
         return best
 
     def _spare_amount(self, condition: Condition, variation: Variation) -> int:
@@ -177,7 +177,7 @@ class AmountSearch:
     def search_higher(
         self, condition: Condition, inventories: ClassInventories, tree_roots: SlotSet | None
     ) -> Variation | None:
-        """Return the variation with the smallest larger amount that gives candidates, if units forbid the amount."""
+        """Return the variation with the smallest larger amount that produces candidates, if units forbid the amount."""
         larger = (
             self._with_amount({}, condition, amount, tree_roots)
             for amount in inventories.next_larger(condition.amount)[:MAX_UNITS]

@@ -27,12 +27,12 @@ class AllowedAmounts(NamedTuple):
     #: The largest allocation that any of the inventories has room for.
     largest: int
     #: The largest allocation that each inventory has room for.
-    rooms: _Floats
+    largest_by_inventory: _Floats
 
     @property
     def bounds(self) -> list[int]:
-        """The distinct values of ``rooms``, ascending."""
-        return [int(room) for room in np.unique(self.rooms)]
+        """The distinct values of ``largest_by_inventory``, ascending."""
+        return [int(amount) for amount in np.unique(self.largest_by_inventory)]
 
 
 class ClassInventories:
@@ -64,14 +64,14 @@ class ClassInventories:
     def _rows(self, rows: Slots | slice) -> ClassInventories:
         return ClassInventories(Inventories(*[array[rows] for array in self._inventories]))  # type: ignore[arg-type]
 
-    # --- room ---
+    # --- amounts that fit ---
 
     def largest(self, amount: int | None = None) -> _Floats:
-        """Return the largest allocation, up to an amount, that each inventory has room for; 0 without room."""
+        """Return the largest allocation, up to an amount, that each inventory has room for, or 0."""
         return self._largest if amount is None else self._whole_steps(np.minimum(self._bound, amount))
 
     def smallest_above(self, amount: int) -> _Floats:
-        """Return the smallest allocation of at least an amount that each inventory has room for; 0 without room."""
+        """Return the smallest allocation of at least an amount that each inventory has room for, or 0."""
         least = np.maximum(self.min_unit, amount).astype(np.float64)
         if self._has_steps:
             least = np.ceil(least / self.step_size) * self.step_size
@@ -95,7 +95,7 @@ class ClassInventories:
 
     @cached_property
     def _bound(self) -> _Floats:
-        """The room of each inventory, ignoring step_size and min_unit."""
+        """The free capacity of each inventory, up to max_unit."""
         return np.minimum(self._capacity - self._inventories.used, self.max_unit)
 
     @cached_property
@@ -117,13 +117,13 @@ class ClassInventories:
 
     def allowed_amounts(self, amount: int) -> Iterator[AllowedAmounts]:
         """Yield the allowed amounts up to ``amount`` for each combination of units, the largest amount first."""
-        rooms = self.largest(amount)
-        remaining = rooms > 0
+        largest = self.largest(amount)
+        remaining = largest > 0
         while remaining.any():
-            first = int(np.where(remaining, rooms, 0).argmax())
+            first = int(np.where(remaining, largest, 0).argmax())
             step, least = int(self.step_size[first]), int(self._least_units[first])
             same = remaining & (self.step_size == step) & (self._least_units == least)
-            yield AllowedAmounts(step, -(-least // step) * step, int(rooms[first]), rooms[same])
+            yield AllowedAmounts(step, -(-least // step) * step, int(largest[first]), largest[same])
             remaining &= ~same
 
     @property
@@ -138,14 +138,14 @@ class ClassInventories:
             tree_roots: Roots of the trees to check; None for all.
         """
         has_room = self._largest > 0
-        slots, room = self.slots[has_room], (self._capacity - self._inventories.used)[has_room]
+        slots, free = self.slots[has_room], (self._capacity - self._inventories.used)[has_room]
         sharing = snapshot.with_trait(SHARES).mask(snapshot.size)[slots] if SHARES in snapshot.traits else slots < 0
         roots = snapshot.forest.roots(slots)
         # Dividing an amount does not help a single provider: its amounts of a class form one allocation.
-        several = (np.bincount(roots, minlength=1) > 1)[roots]
-        enough = np.bincount(roots, room, minlength=1)[roots] + room[sharing].sum() >= amount
+        multiple = (np.bincount(roots, minlength=1) > 1)[roots]
+        sufficient = np.bincount(roots, free, minlength=1)[roots] + free[sharing].sum() >= amount
         selected = True if tree_roots is None else tree_roots.mask(snapshot.size)[roots]
-        return bool((enough & (several | sharing.any()) & selected).any())
+        return bool((sufficient & (multiple | sharing.any()) & selected).any())
 
     def next_larger(self, amount: int) -> list[int]:
         """Return, for the inventories whose units forbid an amount, the next larger amounts: ascending, each once."""
@@ -164,7 +164,7 @@ class ClassInventories:
     # --- obstacles ---
 
     def count_blocking(self, amount: int) -> dict[str, int]:
-        """Return the number of inventories that each property keeps from supplying an amount.
+        """Return the number of inventories that each property prevents from supplying an amount.
 
         An inventory counts for only one of total, reserved and used: the first that leaves too little.
         """
@@ -198,7 +198,7 @@ class InventoriesByClass:
         self._by_class: dict[str, ClassInventories | None] = {}
 
     def of_class(self, resource_class: str) -> ClassInventories | None:
-        """Return the inventories of a class; None without any."""
+        """Return the inventories of a class; None if the class has none."""
         if resource_class not in self._by_class:
             column = self._snapshot.column(resource_class)
             inventories = None if column is None else ClassInventories(column.inventories())
@@ -208,7 +208,7 @@ class InventoriesByClass:
     def shortfall(
         self, resource_class: str, amount: int, before: SlotSet, after: SlotSet, avoided: SlotSet
     ) -> Shortfall:
-        """Return the reasons that keep an amount off the providers in ``before`` that are not in ``after``."""
+        """Return the reasons why an amount does not fit on the providers in ``before`` that are not in ``after``."""
         removed = before.count - after.count
         inventories = self.of_class(resource_class)
         if inventories is None:

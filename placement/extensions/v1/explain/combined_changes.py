@@ -1,4 +1,4 @@
-"""Changes of two or three conditions together that give candidates (docs: v1-explain)."""
+"""Changes of two or three conditions together that produce candidates (docs: v1-explain)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from placement.extensions.v1.explain.amount_search import AmountSearch
 from placement.extensions.v1.explain.conditions import Condition
-from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, equivalence_key
 
 #: Maximum number of conditions changed together.
 _MAX_CONDITIONS = 3
 
 
 def combined_changes(variations: Variations, amount_search: AmountSearch) -> list[QueryChange]:
-    """Return the changes of two conditions that give candidates, or else the changes of three; one must not be enough.
+    """Return the changes of two conditions that produce candidates, or else of three; one must not be enough.
 
     Only a condition that made a difference to a failed search can help, so only such conditions are added.  This is a
     hitting-set tree (Reiter, A Theory of Diagnosis from First Principles, 1987).
@@ -26,7 +26,7 @@ def combined_changes(variations: Variations, amount_search: AmountSearch) -> lis
         if successful:
             # Of changes that become equal once raised, the first in query order is offered.
             successful.sort(key=lambda variation: variations.positions(variation.changes), reverse=True)
-            distinct = {interchangeable(variation.query, _bounds(variation)): variation for variation in successful}
+            distinct = {equivalence_key(variation.query, _bounds(variation)): variation for variation in successful}
             return [enumeration.raise_amounts(variation) for variation in distinct.values()]
     return []
 
@@ -39,7 +39,7 @@ class _ConditionSets:
         self._amount_search = amount_search
 
     def extend(self, failed: Iterable[Variation]) -> tuple[list[Variation], list[Variation]]:
-        """Return the changes with one more condition that give candidates, and the changes that do not."""
+        """Return the changes with one more condition that produce candidates, and the changes that do not."""
         successful: list[Variation] = []
         still_failed: list[Variation] = []
         # No query can make the service use a host that it avoids, so these conditions are never offered.
@@ -61,7 +61,7 @@ class _ConditionSets:
         return successful, still_failed
 
     def _loosest_changes(self, conditions: frozenset[Condition]) -> Iterator[Variation]:
-        """Yield the loosest changes of conditions: if any change gives candidates, one of these does."""
+        """Yield the loosest changes of conditions: if any change produces candidates, one of these does."""
         dropped = self._variations.variation(dict.fromkeys(conditions, 0))
         if dropped is not None and all(map(self._amount_search.dropping_is_loosest, conditions)):
             yield dropped

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.search.query.query import UNSUFFIXED, Group, NameCondition, SearchQuery
 
 #: Maximum number of groups that an amount is spread over; maximum length of their suffixes in characters.
@@ -75,25 +75,25 @@ def _count_suffixed(groups: Collection[Group]) -> int:
 
 def parameter(condition: Condition, query: SearchQuery) -> str:
     """Return the query parameter of a condition: ``required1=!HW_X``."""
-    return write.text(_pairs(condition, query))
+    return query_text.text(_pairs(condition, query))
 
 
-def _pairs(condition: Condition, query: SearchQuery) -> list[write.Pair]:
+def _pairs(condition: Condition, query: SearchQuery) -> list[query_text.Pair]:
     suffix, names = condition.suffix or "", condition.names
     any_of, none_of = ((), names) if condition.forbidden else ((names,), ())
     match condition.kind:
         case "amount":
-            return [write.resources(suffix, [(condition.resource_class, condition.amount)])]
+            return [query_text.resources(suffix, [(condition.resource_class, condition.amount)])]
         case "trait":
-            return [*write.trait_parameters(suffix, any_of, none_of)]
+            return [*query_text.trait_parameters(suffix, any_of, none_of)]
         case "aggregate":
-            return [*write.member_of(suffix, any_of, none_of)]
+            return [*query_text.member_of(suffix, any_of, none_of)]
         case "root_required":
-            return [write.root_required(any_of, none_of)]
+            return [query_text.root_required(any_of, none_of)]
         case "in_tree":
-            return [write.in_tree(suffix, str(group_of(query, suffix).in_tree))]
+            return [query_text.in_tree(suffix, str(group_of(query, suffix).in_tree))]
         case "same_subtree":
-            return [write.same_subtree(names)]
+            return [query_text.same_subtree(names)]
         case _:
             return [("group_policy", "isolate")]
 
@@ -115,14 +115,14 @@ def describe(query: SearchQuery, changes: Changes, unknown: Collection[str]) -> 
     for condition, amount in changes.items():
         applied[condition] = amount
         if amount:
-            pairs = [write.resources(condition.suffix or "", [(condition.resource_class, amount)])]
-            yield f"with {write.text(pairs)}", parameter(condition, query)
+            pairs = [query_text.resources(condition.suffix or "", [(condition.resource_class, amount)])]
+            yield f"with {query_text.text(pairs)}", parameter(condition, query)
             continue
         after = with_changes(query, applied, unknown)
         remaining = {group.suffix for group in after.groups} if after is not None else set()
         removed = [group for group in before.groups if group.suffix not in remaining]
         own_part = [] if condition.suffix in {group.suffix for group in removed} else [parameter(condition, query)]
-        part = "&".join([*own_part, *(write.text(write.group_pairs(group)) for group in removed)])
+        part = "&".join([*own_part, *(query_text.text(query_text.group_pairs(group)) for group in removed)])
         yield f"without {part}", part
         before = after or before
 
@@ -139,7 +139,7 @@ def with_changes(query: SearchQuery, changes: Changes, unknown: Collection[str] 
     if unknown:
         groups = tuple(replace(group, traits=_drop_unknown(group.traits, unknown)) for group in changed.groups)
         changed = replace(changed, groups=groups, root_traits=_drop_unknown(changed.root_traits, unknown))
-    return _expressible(changed, {group.suffix for group in query.groups if group.resources})
+    return _simplify(changed, {group.suffix for group in query.groups if group.resources})
 
 
 def _with_change(query: SearchQuery, condition: Condition, amount: int) -> SearchQuery:
@@ -186,8 +186,10 @@ def spread(query: SearchQuery, condition: Condition) -> Iterator[tuple[int, Sear
     if len(group.resources) > 1 or (group.suffix == UNSUFFIXED and group.aggregates.names):
         return
     used_suffixes = {existing_group.suffix for existing_group in query.groups}
-    free = (suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in used_suffixes)
-    names = [*itertools.islice(free, _MAX_GROUPS)]
+    unused_suffixes = (
+        suffix for number in itertools.count(1) if (suffix := f"{group.suffix}_{number}") not in used_suffixes
+    )
+    names = [*itertools.islice(unused_suffixes, _MAX_GROUPS)]
     for number in range(2, _MAX_GROUPS + 1):
         suffixes = names[:number]
         if condition.amount % number or len(suffixes[-1]) > _MAX_SUFFIX:
@@ -224,7 +226,7 @@ def _with_group(query: SearchQuery, condition: Condition, **fields: object) -> S
     return replace(query, groups=tuple(groups))
 
 
-def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery | None:
+def _simplify(query: SearchQuery, supplied: Collection[str]) -> SearchQuery | None:
     """Return the query without the parts that a change made meaningless; None if it requests no amount.
 
     Args:
@@ -236,7 +238,7 @@ def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery |
         group
         for group in query.groups
         if group.resources
-        or (group.suffix in (tied if group.suffix in supplied else named) and [*write.group_pairs(group)])
+        or (group.suffix in (tied if group.suffix in supplied else named) and [*query_text.group_pairs(group)])
     )
     if not any(group.resources for group in groups):
         return None
@@ -248,4 +250,4 @@ def _expressible(query: SearchQuery, supplied: Collection[str]) -> SearchQuery |
     changed = replace(
         query, groups=groups, same_subtrees=subtrees, isolate=query.isolate and _count_suffixed(groups) > 1
     )
-    return changed if changed == query else _expressible(changed, supplied)
+    return changed if changed == query else _simplify(changed, supplied)

@@ -50,9 +50,9 @@ class TreeClasses(NamedTuple):
         return SlotSet.sparse(self.roots[mask])
 
     def _mask(self, classes: Collection[int]) -> Mask:
-        chosen = np.zeros(len(self.first), np.bool_)
-        chosen[list(classes)] = True
-        return chosen[self.classes]
+        selected = np.zeros(len(self.first), np.bool_)
+        selected[list(classes)] = True
+        return selected[self.classes]
 
 
 def are_comparable(narrowed: Narrowed) -> bool:
@@ -81,26 +81,26 @@ def equivalent_trees(narrowed: Narrowed, trees: SlotSet, budget: Budget) -> Tree
     size, roots = forest.size, trees.slots()
     eligible = [providers.local.mask(size) for providers in dict.fromkeys(narrowed.eligible)]
     members = np.flatnonzero(np.logical_or.reduce(eligible) & forest.trees_of(trees).mask(size))
-    tops = forest.roots(members)
-    if (tops[1:] < tops[:-1]).any():
-        members = members[np.argsort(tops, kind="stable")]
-        tops = forest.roots(members)
-    starts = np.flatnonzero(np.diff(tops, prepend=-1))
+    member_roots = forest.roots(members)
+    if (member_roots[1:] < member_roots[:-1]).any():
+        members = members[np.argsort(member_roots, kind="stable")]
+        member_roots = forest.roots(members)
+    starts = np.flatnonzero(np.diff(member_roots, prepend=-1))
     lengths = np.diff(starts, append=len(members))
-    places = np.arange(len(members)) - np.repeat(starts, lengths)
+    positions = np.arange(len(members)) - np.repeat(starts, lengths)
     facts = _Rows(len(members))
-    for column, bound in _facts(narrowed, eligible, members, places):
+    for column, bound in _facts(narrowed, eligible, members, positions):
         budget.spend(1 + len(members) // _ELEMENTS_PER_OPERATION)
-        facts.join(column, bound)
-    of_trees = _Rows(len(roots))
-    for place in range(int(lengths.max(initial=0))):
+        facts.append(column, bound)
+    tree_rows = _Rows(len(roots))
+    for position in range(int(lengths.max(initial=0))):
         budget.spend(1 + len(roots) // _ELEMENTS_PER_OPERATION)
         # 0 means no provider.
         column = np.zeros(len(roots), np.int64)
-        there = lengths > place
-        column[there] = facts.numbers[starts[there] + place] + 1
-        of_trees.join(column, facts.bound + 1)
-    _, first, classes = np.unique(of_trees.numbers, return_index=True, return_inverse=True)
+        present = lengths > position
+        column[present] = facts.numbers[starts[present] + position] + 1
+        tree_rows.append(column, facts.bound + 1)
+    _, first, classes = np.unique(tree_rows.numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return TreeClasses(roots, np.argsort(order)[classes], roots[first[order]])
 
@@ -113,7 +113,7 @@ class _Rows:
         self.numbers: _Numbers = np.zeros(count, np.int64)
         self.bound = 1
 
-    def join(self, column: npt.NDArray[np.integer | np.bool_], bound: int) -> None:
+    def append(self, column: npt.NDArray[np.integer | np.bool_], bound: int) -> None:
         """Append a number to each row.
 
         Args:
@@ -127,7 +127,7 @@ class _Rows:
 
 
 def _facts(
-    narrowed: Narrowed, eligible: list[Mask], members: Slots, places: _Numbers
+    narrowed: Narrowed, eligible: list[Mask], members: Slots, positions: _Numbers
 ) -> Iterator[tuple[npt.NDArray[np.integer | np.bool_], int]]:
     """Yield facts about the members as columns of numbers, each with an exclusive upper bound."""
     snapshot, requirements = narrowed.snapshot, Requirements.from_query(narrowed.query)
@@ -141,14 +141,14 @@ def _facts(
         yield snapshot.with_trait(trait).mask(snapshot.size)[members], 2
     if requirements.same_subtrees:
         nearest = np.zeros(snapshot.size, np.int64)
-        nearest[members] = places + 1
-        above = _nearest_above(snapshot.parents, members, nearest > 0)
-        yield np.where(above >= 0, nearest[above], 0), MAX_PROVIDERS + 1
+        nearest[members] = positions + 1
+        ancestors = _nearest_ancestors(snapshot.parents, members, nearest > 0)
+        yield np.where(ancestors >= 0, nearest[ancestors], 0), MAX_PROVIDERS + 1
 
 
-def _nearest_above(parents: Slots, members: Slots, marked: Mask) -> Slots:
+def _nearest_ancestors(parents: Slots, members: Slots, marked: Mask) -> Slots:
     """Return the nearest marked ancestor of each member, or -1."""
-    above = parents[members]
-    while len(unmarked := np.flatnonzero((above >= 0) & ~marked[above])):
-        above[unmarked] = parents[above[unmarked]]
-    return above
+    ancestors = parents[members]
+    while len(unmarked := np.flatnonzero((ancestors >= 0) & ~marked[ancestors])):
+        ancestors[unmarked] = parents[ancestors[unmarked]]
+    return ancestors

@@ -61,7 +61,7 @@ class Step:
 class Combination:
     """A rule that rejected the last combination in trees that can supply each demand, but not all of them together."""
 
-    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (the search gave up).
+    #: "group_policy", "same_subtree", "required", "resources" or "work limit" (the search reached it).
     rule: str
     parameter: str
     trees: int
@@ -94,7 +94,7 @@ class NearMiss:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A change of the query that gives candidates, verified by a search."""
+    """A change of the query that produces candidates, verified by a search."""
 
     #: "amount", "spread", "resource", "trait", "aggregate", "in_tree", "root_required", "group_policy", "same_subtree"
     #: or "several".

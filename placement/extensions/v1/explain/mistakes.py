@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, with_changes
 from placement.extensions.v1.explain.explanation import Mistake
@@ -23,11 +23,11 @@ from placement.search.query.query import UNSUFFIXED, Group, NameCondition, Searc
 
 #: Maximum number of mistakes reported.
 _MAX_MISTAKES = 20
-#: Unknown names of a kind that get suggestions; suggestions per name.
+#: Maximum number of unknown names of a kind with suggestions, and of suggestions per name.
 _MAX_MISSPELT, _MAX_SUGGESTIONS = 3, 3
 #: Maximum number of known names examined, and of names compared: the names with the most common pairs of letters.
 _MAX_KNOWN, _MAX_COMPARED = 5_000, 50
-#: Maximum difference in length of similar names; maximum length of a name that gets suggestions.
+#: Maximum difference in length of similar names; maximum length of a name with suggestions.
 _MAX_DIFFERENCE, _MAX_LENGTH = 3, 64
 #: same_subtree parameters examined; trees examined for each; traits of a common ancestor tried.
 _MAX_SUBTREES, _MAX_TREES, _MAX_TRAITS = 5, 50, 3
@@ -65,17 +65,17 @@ def _similar_names(name: str, candidates: Collection[str]) -> str | None:
     if len(name) > _MAX_LENGTH:
         return None
     pairs = {*pairwise(name)}
-    near = (
+    similar = (
         candidate for candidate in islice(candidates, _MAX_KNOWN) if abs(len(candidate) - len(name)) <= _MAX_DIFFERENCE
     )
-    compared = heapq.nlargest(_MAX_COMPARED, near, lambda candidate: len(pairs.intersection(pairwise(candidate))))
+    compared = heapq.nlargest(_MAX_COMPARED, similar, lambda candidate: len(pairs.intersection(pairwise(candidate))))
     return ", ".join(difflib.get_close_matches(name, compared, _MAX_SUGGESTIONS)) or None
 
 
 def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByClass) -> Iterator[Mistake]:
-    wrong = [name for name in sorted(query.resource_classes) if amounts.of_class(name) is None]
-    candidates = [name for name in snapshot.class_ids if snapshot.column(name)] if wrong else []
-    for number, name in enumerate(wrong):
+    absent = [name for name in sorted(query.resource_classes) if amounts.of_class(name) is None]
+    candidates = [name for name in snapshot.class_ids if snapshot.column(name)] if absent else []
+    for number, name in enumerate(absent):
         exists = name in snapshot.class_ids
         text = f"No provider has inventory of {name}." if exists else f"There is no resource class {name}."
         yield Mistake(
@@ -86,9 +86,9 @@ def _of_classes(query: SearchQuery, snapshot: Snapshot, amounts: InventoriesByCl
 def _of_traits(query: SearchQuery, snapshot: Snapshot, unknown: Collection[str]) -> Iterator[Mistake]:
     """Yield the traits that do not exist, and the required traits if no provider has any of the alternatives."""
     conditions = (query.root_traits, *(group.traits for group in query.groups))
-    wrong = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
-    candidates = [name for name in snapshot.traits if snapshot.with_trait(name)] if wrong else []
-    for number, name in enumerate(sorted(wrong)):
+    absent = {name for names in _without_any(conditions, snapshot.with_trait) for name in names}.union(unknown)
+    candidates = [name for name in snapshot.traits if snapshot.with_trait(name)] if absent else []
+    for number, name in enumerate(sorted(absent)):
         text = f"There is no trait {name}." if name in unknown else f"No provider has the trait {name}."
         yield Mistake("trait", name, text, _similar_names(name, candidates) if number < _MAX_MISSPELT else None)
 
@@ -116,25 +116,27 @@ def _without_any(conditions: Iterable[NameCondition], providers: Callable[[str],
 def _of_amounts(query: SearchQuery, amounts: InventoriesByClass) -> Iterator[Mistake]:
     """Yield the demands that no provider could supply even if nothing were used."""
     for group in query.groups[:_MAX_MISTAKES]:
-        able: list[SlotSet] = []
+        suitable: list[SlotSet] = []
         for name, amount in group.resources.items():
             inventories = amounts.of_class(name)
             if inventories is None:
                 continue
             largest = int(inventories.largest_if_unused.max())
             if amount > largest:
-                yield _too_much(group.suffix, name, amount, largest)
+                yield _excessive_amount(group.suffix, name, amount, largest)
             else:
-                able.append(SlotSet.sparse(inventories.slots[inventories.largest_if_unused >= amount]))
-        if len(able) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(able):
-            part = write.text([write.resources(group.suffix, group.resources.items())])
+                suitable.append(SlotSet.sparse(inventories.slots[inventories.largest_if_unused >= amount]))
+        if len(suitable) == len(group.resources) > 1 and group.suffix != UNSUFFIXED and not intersection(suitable):
+            part = query_text.text([query_text.resources(group.suffix, group.resources.items())])
             yield Mistake("amount", part, f"No single provider could ever supply {part}.")
 
 
-def _too_much(suffix: str, resource_class: str, amount: int, largest: int) -> Mistake:
-    part, enough = (write.text([write.resources(suffix, [(resource_class, number)])]) for number in (amount, largest))
+def _excessive_amount(suffix: str, resource_class: str, amount: int, largest: int) -> Mistake:
+    part, largest_part = (
+        query_text.text([query_text.resources(suffix, [(resource_class, number)])]) for number in (amount, largest)
+    )
     text = f"No provider could ever supply {part}: the most {resource_class} that any inventory allows is {largest:,}."
-    return Mistake("amount", part, text, enough if largest else None)
+    return Mistake("amount", part, text, largest_part if largest else None)
 
 
 # --- subtrees --------------------------------------------------------------------------------------------------------
@@ -146,10 +148,10 @@ def _of_subtrees(query: SearchQuery, outcome: Outcome, searches: BudgetedSearche
     trees = _Trees(query, outcome, searches.snapshot)
     for suffixes in islice(query.same_subtrees, _MAX_SUBTREES):
         if len(suffixes) > 1 and not trees.has_common_ancestor(suffixes):
-            part = write.text([write.same_subtree(suffixes)])
-            where = "any tree" if trees.all_examined else f"any of the {_MAX_TREES} trees examined"
+            part = query_text.text([query_text.same_subtree(suffixes)])
+            scope = "any tree" if trees.all_examined else f"any of the {_MAX_TREES} trees examined"
             text = (
-                f"{part} is not met in {where}: no provider that fits one group is at or above providers that fit "
+                f"{part} is not met in {scope}: no provider that fits one group is at or above providers that fit "
                 "the others. A group without resources can represent their common ancestor."
             )
             yield Mistake("same_subtree", part, text, _ancestor_group(query, suffixes, searches))
@@ -170,7 +172,7 @@ class _Trees:
         }
         self._roots = outcome.narrowed.roots.slots()[:_MAX_TREES].tolist()
         self.all_examined = outcome.narrowed.roots.count <= _MAX_TREES
-        self._known: dict[str, list[_Fitting]] = {}
+        self._fitting: dict[str, list[_Fitting]] = {}
 
     @cached_property
     def _trees(self) -> list[SlotSet]:
@@ -181,20 +183,22 @@ class _Trees:
         if self._roots and any(self._eligible[suffix].sharing for suffix in suffixes):
             return True
         return any(
-            frozenset.intersection(*(providers.above for providers in fitting))
+            frozenset.intersection(*(providers.ancestry for providers in fitting))
             & frozenset().union(*(providers.slots for providers in fitting))
             for fitting in zip(*map(self._fitting_trees, sorted(suffixes)), strict=True)
         )
 
     def _fitting_trees(self, suffix: str) -> list[_Fitting]:
         """Return the providers that fit a group, by tree."""
-        if suffix not in self._known:
-            self._known[suffix] = [self._of_tree(suffix, tree) for tree in self._trees]
-        return self._known[suffix]
+        if suffix not in self._fitting:
+            self._fitting[suffix] = [self._of_tree(suffix, tree) for tree in self._trees]
+        return self._fitting[suffix]
 
     def _of_tree(self, suffix: str, tree: SlotSet) -> _Fitting:
         slots = (self._eligible[suffix].local & tree).slots().tolist()
-        return _Fitting(frozenset(slots), frozenset(up for slot in slots for up in self._snapshot.ancestry(slot)))
+        return _Fitting(
+            frozenset(slots), frozenset(ancestor for slot in slots for ancestor in self._snapshot.ancestry(slot))
+        )
 
 
 class _Fitting(NamedTuple):
@@ -202,7 +206,7 @@ class _Fitting(NamedTuple):
 
     slots: frozenset[int]
     #: These providers and all their ancestors.
-    above: frozenset[int]
+    ancestry: frozenset[int]
 
 
 def _demands(query: SearchQuery) -> Iterator[Group]:
@@ -212,7 +216,7 @@ def _demands(query: SearchQuery) -> Iterator[Group]:
 
 
 def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: BudgetedSearches) -> str | None:
-    """Return parameters that add a group for the common ancestor and give candidates; None if no tried trait does."""
+    """Return parameters that add a group for the common ancestor and produce candidates; None if no trait does."""
     relaxed = with_changes(query, {Condition("same_subtree", names=suffixes): 0})
     if relaxed is None:
         return None
@@ -235,7 +239,7 @@ def _ancestor_group(query: SearchQuery, suffixes: frozenset[str], searches: Budg
         subtrees = tuple(names | {suffix} if names == suffixes else names for names in query.same_subtrees)
         changed = replace(query, groups=(*query.groups, group), same_subtrees=subtrees)
         if searches.run(changed, 1).candidates:
-            return write.text([*write.group_pairs(group), write.same_subtree(suffixes | {suffix})])
+            return query_text.text([*query_text.group_pairs(group), query_text.same_subtree(suffixes | {suffix})])
     return None
 
 

@@ -31,7 +31,7 @@ def near_misses(
     """Return up to three trees, ordered by the size of the smallest change that is enough for each.
 
     Args:
-        changes: The changes that give candidates.
+        changes: The changes that produce candidates.
     """
     nearest: list[NearMiss] = []
     remaining = list(changes)

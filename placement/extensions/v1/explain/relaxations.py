@@ -1,11 +1,11 @@
-"""The smallest changes of a query that give candidates, each verified by a search (docs: v1-explain)."""
+"""The smallest changes of a query that produce candidates, each verified by a search (docs: v1-explain)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.extensions.v1.explain.amount_search import AmountSearch
 from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.combined_changes import combined_changes
@@ -17,18 +17,18 @@ from placement.extensions.v1.explain.conditions import (
     with_aggregate,
 )
 from placement.extensions.v1.explain.recorded_search import Outcome
-from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, interchangeable
+from placement.extensions.v1.explain.variations import QueryChange, Variation, Variations, equivalence_key
 from placement.index.slots import SlotSet
 from placement.search.query.query import UNSUFFIXED, SearchQuery
 
 #: Maximum number of changes offered.
 MAX_RELAXATIONS = 20
 #: Size of dropping a class: more than the size of dropping another condition.
-_RESOURCE = 1.5
+_SIZE_OF_DROPPED_CLASS = 1.5
 #: Size of spreading an amount, per group.
-_SPREAD = 0.01
+_SIZE_PER_GROUP = 0.01
 #: Maximum number of other aggregates tried per condition.
-_OTHER_AGGREGATES = 3
+_MAX_OTHER_AGGREGATES = 3
 
 
 class RelaxationSearch:
@@ -41,7 +41,7 @@ class RelaxationSearch:
         self._amount_search = AmountSearch(variations, amounts)
 
     def changes(self) -> list[QueryChange]:
-        """Return the changes of one condition that give candidates, or else of two or three; the smallest first.
+        """Return the changes of one condition that produce candidates, or else of two or three; the smallest first.
 
         ``searches.complete`` records whether all conditions were tried.
         """
@@ -50,14 +50,14 @@ class RelaxationSearch:
         # If the budget ran out, an untried change of a single condition may be enough.
         if not changes and self._searches.complete:
             changes = combined_changes(self._variations, self._amount_search)
-        different: dict[object, QueryChange] = {}
+        distinct: dict[object, QueryChange] = {}
         for change in changes:
-            different.setdefault(interchangeable(change.query), change)
+            distinct.setdefault(equivalence_key(change.query), change)
         positions = self._variations.positions
-        return sorted(different.values(), key=lambda change: (change.size, positions(change.conditions)))
+        return sorted(distinct.values(), key=lambda change: (change.size, positions(change.conditions)))
 
     def _changes_of(self, condition: Condition) -> Iterator[QueryChange]:
-        """Yield the changes of one condition that give candidates."""
+        """Yield the changes of one condition that produce candidates."""
         if condition.kind == "amount":
             yield from self._of_amount(condition)
             return
@@ -76,7 +76,7 @@ class RelaxationSearch:
         return QueryChange((condition,), kind, (f"with {text}",), (part,), query, size, outcome)
 
     def _of_other_aggregates(self, condition: Condition, dropped: Outcome) -> Iterator[QueryChange]:
-        """Yield changes to other aggregates that give candidates, taken from the candidates without the condition."""
+        """Yield changes to aggregates of the candidates without the condition, if they produce candidates."""
         provider = self._searches.snapshot.provider
         suffix = condition.suffix or ""
         counts: Counter[str] = Counter()
@@ -86,15 +86,15 @@ class RelaxationSearch:
             counts.update(frozenset().union(*(provider(slot).aggregates for slot in {*used, *roots})))
         required = frozenset().union(*group_of(self._query, suffix).aggregates.any_of)
         alternatives = sorted(counts.keys() - required, key=lambda name: (-counts[name], name))
-        for aggregate in alternatives[:_OTHER_AGGREGATES]:
+        for aggregate in alternatives[:_MAX_OTHER_AGGREGATES]:
             query = self._variations.without_unknown_traits(with_aggregate(self._query, condition, aggregate))
             outcome = self._variations.search(query)
             if outcome.candidates:
-                text = write.text(write.member_of(suffix, (frozenset({aggregate}),), ()))
+                text = query_text.text(query_text.member_of(suffix, (frozenset({aggregate}),), ()))
                 yield self._change_to(condition, "aggregate", text, query, 1, outcome)
 
     def _of_amount(self, condition: Condition, tree_roots: SlotSet | None = None) -> Iterator[QueryChange]:
-        """Yield the changes of an amount that give candidates.
+        """Yield the changes of an amount that produce candidates.
 
         Args:
             tree_roots: Roots of the trees to search; None for all.
@@ -119,10 +119,10 @@ class RelaxationSearch:
             ]
         yield from changes
         if not changes and dropped is not None and dropped.outcome.candidates:
-            yield self._variations.change("resource", dropped, _RESOURCE)
+            yield self._variations.change("resource", dropped, _SIZE_OF_DROPPED_CLASS)
 
     def _of_spreading(self, condition: Condition, tree_roots: SlotSet | None) -> Iterator[QueryChange]:
-        """Yield the change that divides the amount among the smallest number of groups that gives candidates."""
+        """Yield the change that divides the amount among the smallest number of groups that produces candidates."""
         inventories = self._amount_search.inventories(condition)
         if inventories is None or not inventories.may_add_up(condition.amount, self._searches.snapshot, tree_roots):
             return
@@ -132,7 +132,7 @@ class RelaxationSearch:
             if outcome.candidates:
                 part = f"{condition.resource_class}:{condition.amount // number}"
                 text = f"{parameter(condition, self._query)} as {number} groups of {part}"
-                yield self._change_to(condition, "spread", text, query, number * _SPREAD, outcome)
+                yield self._change_to(condition, "spread", text, query, number * _SIZE_PER_GROUP, outcome)
                 return
 
     def in_other_trees(self, changes: Collection[QueryChange], excluded: SlotSet) -> Iterator[QueryChange]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placement.extensions.v1 import query_text as write
+from placement.extensions.v1 import query_text
 from placement.extensions.v1.explain.class_inventories import InventoriesByClass
 from placement.extensions.v1.explain.conditions import Condition, group_of
 from placement.extensions.v1.explain.explanation import Combination, Extent, Step
@@ -28,7 +28,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: I
     Equal groups are narrowed once; their steps carry the suffix of the first one.  A sharing provider counts only while
     it shares with a remaining tree, or is part of one.
     """
-    remaining = _Remaining(snapshot, query.avoided)
+    remaining = _RemainingTrees(snapshot, query.avoided)
     applied: list[Step] = []
     for refusal in refusals.narrowing:
         if refusal.rule == NotOnlyShared.name:
@@ -43,7 +43,7 @@ def steps(query: SearchQuery, snapshot: Snapshot, refusals: Refusals, amounts: I
     return tuple(applied)
 
 
-class _Remaining:
+class _RemainingTrees:
     """The providers that can supply a remaining tree."""
 
     def __init__(self, snapshot: Snapshot, avoided: Iterable[str]) -> None:
@@ -83,7 +83,7 @@ class _Remaining:
         return Extent(members.count, self._forest.roots_of(members).count)
 
 
-def _step(query: SearchQuery, refusal: Refusal, remaining: _Remaining, amounts: InventoriesByClass) -> Step:
+def _step(query: SearchQuery, refusal: Refusal, remaining: _RemainingTrees, amounts: InventoriesByClass) -> Step:
     rule, _, resource_class = refusal.rule.partition(":")
     before, after, whole_trees = refusal.before, refusal.after, refusal.whole_trees
     if not whole_trees:
@@ -112,27 +112,29 @@ def _step_parameter(query: SearchQuery, refusal: Refusal) -> str:
     any_of, none_of = (refusal.names, ()) if isinstance(refusal.names, tuple) else ((), refusal.names)
     match rule:
         case "resources":
-            pairs = [write.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])]
+            pairs = [
+                query_text.resources(suffix, [(resource_class, group_of(query, suffix).resources[resource_class])])
+            ]
         case "required":
-            pairs = [*write.trait_parameters(suffix, any_of, none_of)]
+            pairs = [*query_text.trait_parameters(suffix, any_of, none_of)]
         case "root_required":
-            pairs = [write.root_required(any_of, none_of)]
+            pairs = [query_text.root_required(any_of, none_of)]
         case "member_of":
-            pairs = [*write.member_of(suffix, any_of, none_of)]
+            pairs = [*query_text.member_of(suffix, any_of, none_of)]
         case "in_tree":
-            pairs = [write.in_tree(suffix, str(group_of(query, suffix).in_tree))]
+            pairs = [query_text.in_tree(suffix, str(group_of(query, suffix).in_tree))]
         case _:
-            pairs = [*write.group_pairs(group_of(query, suffix))]
-    return write.text(pairs)
+            pairs = [*query_text.group_pairs(group_of(query, suffix))]
+    return query_text.text(pairs)
 
 
 def combinations(query: SearchQuery, refusals: Refusals, changes: Iterable[QueryChange]) -> tuple[Combination, ...]:
-    """Return the rules that ruled out trees in which each demand can be supplied on its own.
+    """Return the rules that rejected trees in which each demand can be supplied separately.
 
-    Rules whose change is known to give candidates come first, then the rules that ruled out the most trees.
+    Rules whose change is known to produce candidates come first, then the rules that rejected the most trees.
 
     Args:
-        changes: The changes that give candidates.
+        changes: The changes that produce candidates.
     """
     changed = {_constraint_of(condition) for change in changes for condition in change.conditions}
     trees = {name: count for name, count in refusals.combining.items() if name != NotOnlyShared.name}
@@ -161,18 +163,18 @@ def _constraint_of(condition: Condition) -> str:
 def _combination_parameter(query: SearchQuery, constraint: str) -> str:
     """Return the part of the query that a solver constraint comes from; empty for a constraint without one."""
     rule, _, resource_class = constraint.partition(":")
-    pairs: list[write.Pair] = []
+    pairs: list[query_text.Pair] = []
     match rule:
         case "resources":
             pairs = [
-                write.resources(group.suffix, [(resource_class, group.resources[resource_class])])
+                query_text.resources(group.suffix, [(resource_class, group.resources[resource_class])])
                 for group in query.groups
                 if resource_class in group.resources
             ]
         case "group_policy":
             pairs = [("group_policy", "isolate")]
         case "same_subtree":
-            pairs = [*map(write.same_subtree, query.same_subtrees)]
+            pairs = [*map(query_text.same_subtree, query.same_subtrees)]
         case "required":
-            pairs = [*write.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
-    return write.text(pairs)
+            pairs = [*query_text.trait_parameters("", group_of(query, UNSUFFIXED).traits.any_of, ())]
+    return query_text.text(pairs)

@@ -29,7 +29,7 @@ _MAX_TRIED = 40
 
 @dataclass(frozen=True, slots=True)
 class QueryChange:
-    """A change of one or more conditions that gives candidates."""
+    """A change of one or more conditions that produces candidates."""
 
     conditions: tuple[Condition, ...]
     #: The kind of the relaxation (``explanation.Relaxation``).
@@ -99,7 +99,7 @@ class Variations:
         if tree_roots is not None:
             return self.searches.run(query, MAX_CANDIDATES, tree_roots)
         # Candidates refer to groups by suffix.
-        key = interchangeable(query), frozenset(group.suffix for group in query.groups)
+        key = equivalence_key(query), frozenset(group.suffix for group in query.groups)
         if key not in self._outcomes:
             self._outcomes[key] = self.searches.run(query, MAX_CANDIDATES)
         return self._outcomes[key]
@@ -150,9 +150,9 @@ def _join(texts: Sequence[str]) -> str:
 
 def recorded_suffixes(query: SearchQuery) -> dict[str, str]:
     """Return, for each suffix, the suffix of the first equal group, under which narrowing records the rules."""
-    first: dict[object, str] = {}
+    recorded: dict[object, str] = {}
     return {
-        group.suffix: group.suffix if group.suffix == UNSUFFIXED else first.setdefault(_rules(group), group.suffix)
+        group.suffix: group.suffix if group.suffix == UNSUFFIXED else recorded.setdefault(_rules(group), group.suffix)
         for group in query.groups
     }
 
@@ -161,7 +161,7 @@ def _rules(group: Group) -> object:
     return frozenset(group.resources.items()), group.traits, group.aggregates, group.in_tree
 
 
-def interchangeable(query: SearchQuery, extra: Mapping[str, object] = MappingProxyType({})) -> object:
+def equivalence_key(query: SearchQuery, extra: Mapping[str, object] = MappingProxyType({})) -> object:
     """Return a key shared by queries that differ only in suffixes outside of every same_subtree.
 
     Args:
@@ -185,27 +185,27 @@ def _may_matter(
         removed: The rules that removed providers or trees, each with its suffix.
         combined: Whether trees were left to combine.
     """
-    first = recorded_suffixes(query)
+    recorded = recorded_suffixes(query)
     narrowing = {suffix for _, suffix in removed}
     if condition.kind == "group_policy":
         return combined and query.isolate
     if condition.kind == "root_required":
         return ("root_required", None) in removed
-    concerned = frozenset({condition.suffix or ""}) if condition.suffix is not None else condition.names
-    concerned &= first.keys()
-    if not concerned:
+    suffixes = frozenset({condition.suffix or ""}) if condition.suffix is not None else condition.names
+    suffixes &= recorded.keys()
+    if not suffixes:
         return False
     # A group is removed with its last amount or condition, even if other rules remain, and so are groups tied to it.
     may_be_removed = condition.kind in ("amount", "same_subtree") or not all(
-        group_of(query, suffix).resources for suffix in concerned
+        group_of(query, suffix).resources for suffix in suffixes
     )
     if may_be_removed:
-        return combined or any(first[suffix] in narrowing for suffix in _tied_suffixes(query, concerned))
+        return combined or any(recorded[suffix] in narrowing for suffix in _tied_suffixes(query, suffixes))
     if condition.suffix == UNSUFFIXED and condition.kind in ("trait", "aggregate"):
         # These conditions also decide which sharing providers and which combinations are usable.
         return True
     rule = {"trait": "required", "aggregate": "member_of"}.get(condition.kind, condition.kind)
-    return (rule, first[condition.suffix or ""]) in removed
+    return (rule, recorded[condition.suffix or ""]) in removed
 
 
 def _tied_suffixes(query: SearchQuery, suffixes: frozenset[str]) -> frozenset[str]:

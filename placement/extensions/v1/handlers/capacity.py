@@ -19,15 +19,15 @@ def show(req: Request) -> Reply:
     query = request_query.from_request(req, snapshot)
     existence.check(query, snapshot, req.database)
     until = req.parameters.get("until")
-    counted = count(
+    result = count(
         query,
         snapshot,
         Settings.from_conf(req.conf),
         until=None if until is None else parse.limit(until),
         copies=int(req.parameters.get("count", "1")),
     )
-    req.log_search(counted.count, counted.obstacle)
+    req.log_search(result.count, result.obstacle)
     limit = schema.DEFAULT_LIMIT if query.limit is None else query.limit
-    document = schema.document(counted, limit)
+    document = schema.document(result, limit)
     nodes.add_names(req.database, nodes.providers_in(document["roots"]))
     return ok(document, modified=NOW)

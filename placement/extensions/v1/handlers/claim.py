@@ -18,7 +18,7 @@ from placement.objects.claims import leases
 from placement.objects.claims.holding import Holding, stored_uuids
 from placement.objects.consumer import canonical_uuid
 
-#: Maximum age, in seconds, of the snapshot for names; no search of a request is older.
+#: Maximum age, in seconds, of the snapshot for names; the search of the request is more recent.
 _MAX_SEARCH_AGE = 60
 
 
@@ -99,6 +99,6 @@ def _present(req: Request, holding: Holding | None, consumer: str) -> Reply:
 
 
 def _add_nodes(req: Request, documents: list[dict[str, Any]]) -> None:
-    """Add the names of nodes, unless they cannot be read: the claims are already written."""
+    """Add the names of nodes if they can be read: a claim that is already written must not be reported as failed."""
     with contextlib.suppress(errors.Failure):
         nodes.add_names(req.database, nodes.providers_of_allocations(documents))

@@ -38,8 +38,8 @@ def description_endpoint(placement: Api) -> Endpoint:
     def show_placement(req: Request) -> Reply:
         """Show the OpenAPI document of the Placement API at one version, by default the newest."""
         version = mv.HISTORY.by_name(req.parameters.get("version", "latest"))
-        above = req.mount_path.removesuffix(req.environ[API].prefix)
-        return _present(_document(placement, version, str(version)), above)
+        service_path = req.mount_path.removesuffix(req.environ[API].prefix)
+        return _present(_document(placement, version, str(version)), service_path)
 
     return show_placement
 

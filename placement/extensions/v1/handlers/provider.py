@@ -20,7 +20,7 @@ from placement.objects.claims.consumer_pages import ConsumerFilter, ConsumerPage
 def show(req: Request, provider: str) -> Reply:
     """Show a provider, its tree, and the consumers with resources in the tree."""
     snapshot = req.index.current()
-    slot = lookup.of_path(snapshot, req.database, provider)
+    slot = lookup.provider_in_path(snapshot, req.database, provider)
     root = snapshot.provider(slot).root
     slots = [*depth_first(snapshot, root)]
     members = {snapshot.provider(member).id: snapshot.provider(member).uuid for member in slots}

@@ -16,17 +16,17 @@ from placement.objects.consumer import canonical_uuid
 @endpoint(policy="placement:v1:claims:delete", query=schema.QUERY, dry_run=lambda _req: (), replies=schema.REPLIES)
 def release(req: Request) -> Reply:
     """Release the resources of the named consumers, or of the consumers that meet every condition."""
-    named = req.parameters.all("consumer")
+    uuids = req.parameters.all("consumer")
     by_conditions = any(name in schema.CONDITION_NAMES for name in req.parameters)
-    if bool(named) == by_conditions or (named and "limit" in req.parameters):
+    if bool(uuids) == by_conditions or (uuids and "limit" in req.parameters):
         raise NothingNamed()
     check_only(req.parameters)
-    for uuid in named:
+    for uuid in uuids:
         canonical_uuid(uuid)  # the schema validates only the last value
-    if named:
-        released = release_named(req.writes_to, named)
+    if uuids:
+        result = release_named(req.writes_to, uuids)
     else:
         conditions = consumer_filter(req, req.parameters)
-        released = release_matching(req.writes_to, conditions, int(req.parameters.get("limit", schema.DEFAULT_LIMIT)))
-    req.log_released(len(released.released))
-    return ok(schema.document(released))
+        result = release_matching(req.writes_to, conditions, int(req.parameters.get("limit", schema.DEFAULT_LIMIT)))
+    req.log_released(len(result.released))
+    return ok(schema.document(result))

@@ -18,10 +18,10 @@ def show(req: Request) -> Reply:
     since, until, present = schema.period(parameters, req.now())
     resource_class = parameters.get("class")
     limit = int(parameters.get("limit", schema.DEFAULT_SAMPLES))
-    samples = usage_history.over_time(req, since, until, limit, resource_class=resource_class, present=present)
+    samples = usage_history.samples_over_time(req, since, until, limit, resource_class=resource_class, present=present)
     if not samples:
-        # A deleted class may still have samples, so an unknown class is an error only without any.
-        lookup.resource_class(req.index.current(), resource_class)
+        # A deleted class may still have samples, so an unknown class is an error only if it has none.
+        lookup.require_class(req.index.current(), resource_class)
     by, shares = parameters.get("by"), None
     if by is not None:
         shares = usage_history.shares_over_time(

@@ -37,7 +37,7 @@ WINDOW = 20_000
 START_MARK = "0-00000000"
 #: The pattern of marks; positions have at most 18 digits.
 MARK = "[0-9]{1,18}-[0-9a-f]{8}"
-#: Maximum clock skew between the servers of a database; a search by time begins earlier by this time.
+#: Maximum clock skew between the servers of a database; a search by time begins this much earlier.
 _TOLERANCE = datetime.timedelta(minutes=1)
 
 
@@ -77,7 +77,7 @@ class Event:
     #: The author of the change; None if unknown.
     request: dict[str, Any] | None
 
-    def to_owner(self) -> Event:
+    def redact_for_owner(self) -> Event:
         """Return the event as its owner may see it: without old values if another project owned the consumer before."""
         project, _ = self.changes.get("project", (None, None))
         if project in (None, self.project):
@@ -89,10 +89,10 @@ class Event:
 
 
 class EventPage(NamedTuple):
-    """A page of events and the position it reached."""
+    """A page of events."""
 
     events: list[Event]
-    #: The position reached.
+    #: The position that the page reached, and its mark.
     number: int
     mark: str
     #: Whether more events follow the page.
@@ -148,7 +148,7 @@ def page(
         # Some collations ignore trailing spaces.
         matches = [event for event in matches if event.project == event_filter.project]
     if event_filter.only_owned:
-        matches = [event.to_owner() for event in matches]
+        matches = [event.redact_for_owner() for event in matches]
     return EventPage(matches, reached, mark, first < reached if newest_first else reached < last)
 
 
@@ -221,6 +221,7 @@ _SINCE = (
     .order_by(event_order.c.at, event_order.c.position)
     .limit(1)
 )
+#: The condition that joins an event to its transaction in ``event_order``.
 OF_ORDER = sa.and_(event_order.c.writer_id == events.c.writer_id, event_order.c.seq == events.c.seq)
 _FIRST = events.alias("of_request")
 
@@ -241,7 +242,7 @@ def _conditions(
     # Near the end of the history, scanning the remaining positions is cheaper than reading all events of an object.
     max_rows = min(WINDOW, highest - lowest)
     rare = next((column for column, values in indexed if _is_rare(db, column, values, max_rows)), None)
-    # COALESCE keeps the database from using another index, in which these values may have very many rows.
+    # COALESCE keeps the database from using another index, in which these values may have many rows.
     conditions += (
         (column if column is rare else sa.func.coalesce(column, "")).in_(values) for column, values in indexed
     )

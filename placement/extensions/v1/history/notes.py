@@ -36,12 +36,12 @@ class _ObjectChanges:
 class EventNotes:
     """The events of a transaction in progress."""
 
-    __slots__ = ("_noted", "_rows")
+    __slots__ = ("_entries", "_rows")
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
         #: Changes by author (its identity, because each request has its own object), kind and key.
-        self._noted: dict[tuple[int, str, str], _ObjectChanges] = {}
+        self._entries: dict[tuple[int, str, str], _ObjectChanges] = {}
 
     def add(
         self,
@@ -55,19 +55,19 @@ class EventNotes:
     ) -> None:
         """Record a change of an object; arguments as for ``placement.db.writes.notes.Notes``."""
         event_key = id(author), kind, key
-        noted = self._noted.get(event_key)
-        if noted is None:
-            self._noted[event_key] = _ObjectChanges(author, kind, key, dict(changes), advance, project)
+        entry = self._entries.get(event_key)
+        if entry is None:
+            self._entries[event_key] = _ObjectChanges(author, kind, key, dict(changes), advance, project)
             return
         for path, pair in changes.items():
-            before, _ = noted.changes.get(path, pair)
-            noted.changes[path] = (before, pair[1])
+            before, _ = entry.changes.get(path, pair)
+            entry.changes[path] = (before, pair[1])
         if advance is not None:
-            first = noted.advance or advance
-            noted.advance = advance._replace(before=first.before)
+            first = entry.advance or advance
+            entry.advance = advance._replace(before=first.before)
 
     def __bool__(self) -> bool:
-        return bool(self._noted)
+        return bool(self._entries)
 
     def inserts(self, writer_id: int, seq: int) -> list[tuple[CompiledInsert, list[dict[str, Any]]]]:
         """Return the INSERT statement of the events and its rows.
@@ -78,29 +78,29 @@ class EventNotes:
         """
         rows: list[dict[str, Any]] = []
         first: dict[int, int] = {}
-        for noted in self._noted.values():
-            changes = document(noted.changes)
-            row, before, after = noted.advance or _NO_ADVANCE
+        for entry in self._entries.values():
+            changes = document(entry.changes)
+            row, before, after = entry.advance or _NO_ADVANCE
             if not changes and before == after:
                 continue
             ordinal = len(rows)
-            request_ordinal = first.setdefault(id(noted.author), ordinal)
+            request_ordinal = first.setdefault(id(entry.author), ordinal)
             old_name, new_name = changes.get("name", (None, None))
             rows.append(
                 {
                     "writer_id": writer_id,
                     "seq": seq,
                     "ordinal": ordinal,
-                    "kind": noted.kind,
-                    "uuid": None if noted.kind in (RESOURCE_CLASS, TRAIT) else noted.key,
+                    "kind": entry.kind,
+                    "uuid": None if entry.kind in (RESOURCE_CLASS, TRAIT) else entry.key,
                     # For a rename, the old name, so that a lookup by that name finds the object.
                     "name": old_name or new_name,
-                    "project": noted.project,
+                    "project": entry.project,
                     "before_generation": before,
                     "generation": after,
                     "row_id": row,
                     "changes": orjson.dumps(changes).decode(),
-                    "request": _request(noted.author) if request_ordinal == ordinal else None,
+                    "request": _request(entry.author) if request_ordinal == ordinal else None,
                     "request_ordinal": request_ordinal,
                 }
             )
@@ -137,8 +137,8 @@ def document(changes: Changes) -> dict[str, Any]:
 def _request(author: Author | None) -> str | None:
     if author is None:
         return None
-    recorded = {name: value for name in _FIELDS if (value := getattr(author, name)) is not None}
-    return orjson.dumps(recorded).decode()
+    fields = {name: value for name in _FIELDS if (value := getattr(author, name)) is not None}
+    return orjson.dumps(fields).decode()
 
 
 _NO_ADVANCE = Advance(None, None, None)

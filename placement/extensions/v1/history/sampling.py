@@ -22,10 +22,13 @@ INTERVAL = datetime.timedelta(minutes=10)
 
 
 def take(database: Database, at: datetime.datetime | None = None) -> None:
-    """Insert the sample of an interval and its shares, unless they exist; failures as for ``Database.write``.
+    """Insert the sample of an interval and its shares, unless they exist.
 
     Args:
         at: The beginning of the interval (naive, UTC); None for the current one.
+
+    Raises:
+        Failure: As for ``Database.write``.
     """
     at = at or beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
     if database.read(lambda db: _has_sample(db, at)):

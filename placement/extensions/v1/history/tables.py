@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from placement.db.schema.tables import LONG_TEXT, exact, metadata, precise
 
 # Changes by committed transactions (notes.py): a row for each object that a request changed.  The key begins with the
-# transaction's number in the feed.  They have no foreign key, because events outlive their writers.
+# transaction's number in the feed.  It has no foreign key, because events outlive their writers.
 events = sa.Table(
     "events",
     metadata,

@@ -17,7 +17,7 @@ from placement.extensions.v1.history.tables import usage_samples
 from placement.objects import capacity
 
 #: Maximum capacity that is stored; extreme allocation ratios result in larger capacities.
-_LARGEST = 2**62
+_MAX_CAPACITY = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class UsageSample:
     @classmethod
     def of_sums(cls, at: datetime.datetime, capacity: float, used: int) -> Self:
         """Return a sample, with a capacity clipped to the range that can be stored."""
-        return cls(at, min(max(int(capacity), 0), _LARGEST), used)
+        return cls(at, min(max(int(capacity), 0), _MAX_CAPACITY), used)
 
     @classmethod
     def read(
@@ -67,15 +67,15 @@ def timestamps_between(
     """Return the timestamps of the samples that ``UsageSample.read`` returns."""
     period = sa.and_(_S.at >= since, _S.at < until, of_class(_S.resource_class, resource_class))
     timestamps = db.execute(sa.select(_S.at).where(period).distinct().order_by(_S.at)).scalars().all()
-    return spread(timestamps, since, (until - since) / limit) if len(timestamps) > limit else timestamps
+    return last_of_spans(timestamps, since, (until - since) / limit) if len(timestamps) > limit else timestamps
 
 
 def of_class(column: sa.ColumnElement[str], resource_class: str | None) -> sa.ColumnElement[bool]:
-    """Return the condition that a row belongs to a class, or without one to any class."""
+    """Return the condition that a row belongs to a class; always true for None."""
     return sa.true() if resource_class is None else column == resource_class
 
 
-def spread(
+def last_of_spans(
     timestamps: Sequence[datetime.datetime], since: datetime.datetime, span: datetime.timedelta
 ) -> list[datetime.datetime]:
     """Return the last timestamp of each span since a beginning, given timestamps in ascending order."""
@@ -86,7 +86,7 @@ def spread(
 
 
 def present_rows(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a present sample, one for each class with an inventory or an allocation."""
+    """Return the rows of a sample of the present usage, one for each class with an inventory or an allocation."""
     capacities: defaultdict[str, float] = defaultdict(float)
     for row in db.execute(_INVENTORIES):
         capacities[row.name] += capacity_of(row)

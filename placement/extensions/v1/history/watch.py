@@ -132,12 +132,12 @@ class EventWatch:
             yield False
             return
         try:
-            began = time.monotonic()
-            if began - self._read_at >= INTERVAL:
+            now = time.monotonic()
+            if now - self._read_at >= INTERVAL:
                 newest = self._read_newest()
                 if newest != self._newest:
                     self._pages.clear()
-                self._newest, self._read_at = newest, began
+                self._newest, self._read_at = newest, now
             yield True
         finally:
             self._turn.release()

@@ -16,7 +16,7 @@ class Components:
         """Return the components by kind and name."""
         return {kind: dict(sorted(parts.items())) for kind, parts in self._kinds.items()}
 
-    def schema(self, name: str, schema: JSONSchema) -> JSONSchema:
+    def add_schema(self, name: str, schema: JSONSchema) -> JSONSchema:
         """Add a schema, and return a reference to it.
 
         Raises:
@@ -24,7 +24,7 @@ class Components:
         """
         return self._add("schemas", name, make_portable(schema))
 
-    def response(self, name: str, response: JSONSchema) -> JSONSchema:
+    def add_response(self, name: str, response: JSONSchema) -> JSONSchema:
         """Add a response, and return a reference to it.
 
         Raises:

@@ -94,7 +94,7 @@ def _operation(
         operation["x-policy-rule"] = endpoint.policy
     if endpoint.body is not None:
         name = f"{_class_name(operation['operationId'])}Body"
-        content: JSONObject = {"schema": components.schema(name, endpoint.body.render(version))}
+        content: JSONObject = {"schema": components.add_schema(name, endpoint.body.render(version))}
         if bodies := {example.name: {"value": example.body} for example in relevant}:
             content["examples"] = bodies
         operation["requestBody"] = {"required": True, "content": {JSON: content}}

@@ -121,18 +121,18 @@ def failure(
     name = f"{operation}Errors{status.value}"
     errors_alone = _error_list(api, version, status)
     properties = {**(members or {}), **errors_alone["properties"]}
-    schema = components.schema(name, {**errors_alone, "properties": properties})
+    schema = components.add_schema(name, {**errors_alone, "properties": properties})
     headers = {"x-openstack-request-id": _REQUEST_ID, **_OF_STATUS.get(status, {})}
     headers |= {name: {"schema": form} for name, form in _of_version(api, version)}
     content = {JSON: {"schema": schema}, "text/html": _TEXT, "text/plain": _TEXT}
-    return components.response(name, {"description": status.phrase, "headers": headers, "content": content})
+    return components.add_response(name, {"description": status.phrase, "headers": headers, "content": content})
 
 
 def _schema(api: Api, version: Version, success: Success, name: str, components: Components) -> JSONSchema | None:
     """Return a reference to the schema of the document; None if the response has no document."""
     if success.document is None:
         return None
-    return components.schema(name, _extensible(api, version, success.document.render(version)))
+    return components.add_schema(name, _extensible(api, version, success.document.render(version)))
 
 
 def _extensible(api: Api, version: Version, schema: JSONSchema) -> JSONSchema:

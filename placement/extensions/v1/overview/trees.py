@@ -18,8 +18,7 @@ from placement.index.column import Column
 from placement.index.slots import Slots, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
 
-#: Larger capacities, which result from extreme allocation ratios, sort as this one: the limit of exact integers in a
-#: float.
+#: Maximum capacity in a sort key: the limit of exact integers in a float.  Extreme allocation ratios exceed it.
 _MAX_CAPACITY = 2.0**53
 
 
@@ -123,7 +122,7 @@ def depth_first(snapshot: Snapshot, top: int) -> Iterator[int]:
 
 
 def shared_by(snapshot: Snapshot, root: int) -> list[int]:
-    """Return the sharing providers of other trees that serve this tree (docs: api-sharing)."""
+    """Return the sharing providers of other trees that supply this tree (docs: api-sharing)."""
     members = snapshot.forest.tree(root)
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in members))
     sharing = snapshot.with_trait(SHARES) & _in_one_of(snapshot, aggregates)
@@ -131,7 +130,7 @@ def shared_by(snapshot: Snapshot, root: int) -> list[int]:
 
 
 def shares_with(snapshot: Snapshot, root: int) -> list[int]:
-    """Return the roots of the other trees that sharing providers of the tree serve."""
+    """Return the roots of the other trees that sharing providers of the tree supply."""
     sharing = [slot for slot in snapshot.forest.tree(root) if SHARES in snapshot.provider(slot).traits]
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
     roots = snapshot.forest.roots_of(_in_one_of(snapshot, aggregates))
@@ -148,19 +147,19 @@ def _in_one_of(snapshot: Snapshot, aggregates: Iterable[str]) -> SlotSet:
 
 
 def _roots(snapshot: Snapshot, tree_filter: TreeFilter) -> SlotSet:
-    chosen = SlotSet.dense(snapshot.forest.alive)
+    matches = SlotSet.dense(snapshot.forest.alive)
     if tree_filter.trait is not None:
-        chosen &= snapshot.with_trait(tree_filter.trait)
+        matches &= snapshot.with_trait(tree_filter.trait)
     if tree_filter.aggregate is not None:
-        chosen &= snapshot.in_aggregate(tree_filter.aggregate)
+        matches &= snapshot.in_aggregate(tree_filter.aggregate)
     if tree_filter.over_committed:
-        chosen &= _union(
+        matches &= _union(
             snapshot, (column.over_committed() for column in _columns(snapshot, tree_filter.resource_class))
         )
     elif tree_filter.resource_class is not None:
         with_class = (column.inventories().slots for column in _columns(snapshot, tree_filter.resource_class))
-        chosen &= _union(snapshot, with_class)
-    roots = snapshot.forest.roots_of(chosen)
+        matches &= _union(snapshot, with_class)
+    roots = snapshot.forest.roots_of(matches)
     return roots if tree_filter.root is None else roots & SlotSet.sparse(np.array([tree_filter.root], dtype=np.intp))
 
 

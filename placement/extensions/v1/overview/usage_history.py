@@ -11,7 +11,7 @@ from placement.http.request import Request
 from placement.index.snapshot import Snapshot
 
 
-def over_time(
+def samples_over_time(
     req: Request,
     since: datetime.datetime,
     until: datetime.datetime,
@@ -27,12 +27,12 @@ def over_time(
         since: The beginning of the period (naive, UTC).
         until: The end of the period, exclusive; later than the beginning.
         limit: As for ``UsageSample.read``.
-        resource_class: Return only samples of this class.
+        resource_class: The class of the samples; None for all classes.
         present: Whether to append the present usage of each class with an inventory.
     """
     samples = req.read(lambda db: UsageSample.read(db, since, until, limit, resource_class))
     if present:
-        for name, sample in _present(req.index.current(), resource_class, req.now()).items():
+        for name, sample in _present_samples(req.index.current(), resource_class, req.now()).items():
             samples.setdefault(name, []).append(sample)
     return dict(sorted(samples.items()))
 
@@ -58,13 +58,13 @@ def shares_over_time(
         until: The end of the period, exclusive; later than the beginning.
         limit: As for ``UsageSample.read``.
         classes: The number of classes with a sample.
-        resource_class: Return only shares of this class.
+        resource_class: The class of the shares; None for all classes.
     """
     limit = usage_shares.timestamps_per_class(limit, classes)
     return req.read(lambda db: usage_shares.read_shares(db, by, since, until, limit, resource_class))
 
 
-def _present(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
+def _present_samples(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
     """Return the present usage as samples, by class."""
     samples = {}
     for class_id, column in snapshot.columns.items():

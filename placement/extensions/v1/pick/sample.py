@@ -3,9 +3,10 @@
 Scoring a hundred thousand trees for one pick would cost more than everything else.  So a pick that spreads takes the
 best tree of a random sample: the "power of d choices" (Mitzenmacher, "The power of two choices in randomized load
 balancing", IEEE TPDS 12, 2001; Ousterhout et al., "Sparrow: distributed, low latency scheduling", SOSP 2013).  For
-example, the best of 68 trees is among the best 5 % of all with a probability of 97 %.  If the sample has no room, the
-other trees follow.  A pick that packs scores all trees, because most samples would miss the few that are in use.  If
-picks are spread over domains, the sample is stratified: it contains trees of each domain, even of a small one.
+example, the best of 68 trees is among the best 5 % of all with a probability of 97 %.  If no tree of
+the sample has room, larger samples of the other trees follow.  A pick that packs scores all trees, because most samples
+would miss the few that are in use.  If picks are spread over domains, the sample is stratified: it contains trees of
+each domain, even of a small one.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from placement.search.solver.problem import Candidate, Requirements
 SAMPLE, PER_PICK = 64, 4
 #: A stratified sample: domains, and trees per domain, each besides ``PER_PICK``.
 _DOMAINS, _TREES_PER_DOMAIN = 16, 8
-#: Growth factor of the sample after one without room.
+#: Growth factor of the sample size after a sample without room.
 GROWTH = 4
 #: Slots per tree above which the members of trees are collected tree by tree.
 _SPARSE = 64
 
-Shares = npt.NDArray[np.float64]
+_Floats = npt.NDArray[np.float64]
 
 
 def sample_size(picks: int) -> int:
@@ -67,46 +68,46 @@ class Samples:
         self._picks = picks
         self._size = sample_size(picks) // 2
         #: Roots not sampled yet, plus the roots of the last sample.
-        self._rest = roots.slots()
-        #: Indexes of the last sample in ``_rest``.
-        self._drawn: Slots = self._rest[:0]
+        self._remaining = roots.slots()
+        #: Indexes of the last sample in ``_remaining``.
+        self._drawn: Slots = self._remaining[:0]
 
     def next(self) -> Sample | None:
         """Return the next sample; None if no trees are left."""
         if len(self._drawn):
-            self._rest, self._drawn = np.delete(self._rest, self._drawn), self._drawn[:0]
-        if not len(self._rest):
+            self._remaining, self._drawn = np.delete(self._remaining, self._drawn), self._drawn[:0]
+        if not len(self._remaining):
             return None
         roots = self._draw()
         self._size *= GROWTH
-        random = self._strategy.preference == Preference.RANDOM
-        return Sample(roots, None if random else TreeUsage(self._narrowed, roots))
+        ignores_usage = self._strategy.preference == Preference.RANDOM
+        return Sample(roots, None if ignores_usage else TreeUsage(self._narrowed, roots))
 
     def _draw(self) -> Slots:
-        if len(self._rest) <= 2 * self._size:  # all of ``sample_size``
-            roots, self._rest = self._rest, self._rest[:0]
+        if len(self._remaining) <= 2 * self._size:  # all of ``sample_size``
+            roots, self._remaining = self._remaining, self._remaining[:0]
             return roots
         if self._strategy.preference == Preference.PACK:
-            shares = TreeUsage(self._narrowed, self._rest).shares()
+            shares = TreeUsage(self._narrowed, self._remaining).shares()
             self._drawn = np.argpartition(shares, -self._size)[-self._size :]
         else:
             # Few trees are drawn twice, so the sample shrinks little.
-            drawn = [self._generator.integers(len(self._rest), size=self._size), *self._of_domains()]
+            drawn = [self._generator.integers(len(self._remaining), size=self._size), *self._draw_from_domains()]
             self._drawn = np.unique(np.concatenate(drawn))
-        return self._rest[self._drawn]
+        return self._remaining[self._drawn]
 
-    def _of_domains(self) -> Iterator[Slots]:
+    def _draw_from_domains(self) -> Iterator[Slots]:
         """Yield the indexes of random trees of each domain."""
         domains = self._strategy.members(self._narrowed.snapshot)
         count = _DOMAINS + PER_PICK * self._picks
         if len(domains) > count:
             domains = [domains[number] for number in self._generator.choice(len(domains), count, replace=False)]
         size = _TREES_PER_DOMAIN + PER_PICK * self._picks // max(len(domains), 1)
-        unsampled = SlotSet.sparse(self._rest)
+        unsampled = SlotSet.sparse(self._remaining)
         for domain in domains:
             members = (domain & unsampled).slots()
             if len(members):
-                yield np.searchsorted(self._rest, members[self._generator.integers(len(members), size=size)])
+                yield np.searchsorted(self._remaining, members[self._generator.integers(len(members), size=size)])
 
 
 # --- used shares -----------------------------------------------------------------------------------------------------
@@ -125,29 +126,29 @@ class TreeUsage:
         self._classes = sorted(narrowed.query.resource_classes)
         self._used, self._capacity = _used_and_capacity(narrowed, self._classes, roots)
 
-    def shares(self) -> Shares:
+    def shares(self) -> _Floats:
         """Return the largest used share of the classes, for each tree."""
-        shares: Shares = (self._used / self._capacity).max(axis=0)
+        shares: _Floats = (self._used / self._capacity).max(axis=0)
         return shares
 
-    def add(self, place: int, root: int, candidate: Candidate) -> float:
+    def add(self, position: int, root: int, candidate: Candidate) -> float:
         """Add the amounts that a candidate takes from a tree, and return the largest used share of the tree.
 
         Args:
-            place: The index of the tree among ``roots``.
+            position: The index of the tree among ``roots``.
         """
         for slot, amounts in candidate.amounts.items():
             if self._provider(slot).root == root:
                 for name, amount in amounts.items():
-                    self._used[self._classes.index(name), place] += amount
-        return float(max(map(truediv, self._used[:, place].tolist(), self._capacity[:, place].tolist())))
+                    self._used[self._classes.index(name), position] += amount
+        return float(max(map(truediv, self._used[:, position].tolist(), self._capacity[:, position].tolist())))
 
 
-def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[Shares, Shares]:
-    """Return the used amounts and capacities of eligible providers, summed by class and tree; no capacity is 0."""
+def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> tuple[_Floats, _Floats]:
+    """Return the used amounts and capacities of eligible providers by class and tree; a capacity of 0 becomes 1."""
     snapshot = narrowed.snapshot
     sums = np.zeros((2, len(classes), len(roots)))
-    slots, place = _members(narrowed, roots)
+    slots, position = _members(narrowed, roots)
     demands = Requirements.from_query(narrowed.query).demands
     for row, name in enumerate(classes):
         demanded = zip(demands, narrowed.eligible, strict=True)
@@ -158,8 +159,8 @@ def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> 
         column = snapshot.column(name)
         assert column is not None, name  # or no tree would be eligible
         capacity, used = column.exact_capacity_and_usage(slots[selected])
-        sums[0, row] = np.bincount(place[selected], used, len(roots))
-        sums[1, row] = np.bincount(place[selected], capacity, len(roots))
+        sums[0, row] = np.bincount(position[selected], used, len(roots))
+        sums[1, row] = np.bincount(position[selected], capacity, len(roots))
     # In a tree without capacity of a class, the used share of this class is 0.
     sums[1][sums[1] == 0] = 1
     return sums[0], sums[1]
@@ -168,16 +169,16 @@ def _used_and_capacity(narrowed: Narrowed, classes: list[str], roots: Slots) -> 
 def _members(narrowed: Narrowed, roots: Slots) -> tuple[Slots, Slots]:
     """Return the providers of the trees, and the index of the tree of each."""
     forest = narrowed.snapshot.forest
-    places = np.arange(len(roots))
+    positions = np.arange(len(roots))
     if not len(forest.children):
-        return roots, places
+        return roots, positions
     if len(roots) * _SPARSE < forest.size:
         trees = [forest.tree(root) for root in roots.tolist()]
         sizes = np.fromiter(map(len, trees), np.intp, len(trees))
-        return np.fromiter(chain.from_iterable(trees), np.intp, int(sizes.sum())), np.repeat(places, sizes)
-    place_of = np.full(forest.size, -1)
-    place_of[roots] = places
+        return np.fromiter(chain.from_iterable(trees), np.intp, int(sizes.sum())), np.repeat(positions, sizes)
+    position_of = np.full(forest.size, -1)
+    position_of[roots] = positions
     slots = forest.everything.slots()
-    place = place_of[forest.roots(slots)]
-    selected = place >= 0
-    return slots[selected], place[selected]
+    position = position_of[forest.roots(slots)]
+    selected = position >= 0
+    return slots[selected], position[selected]

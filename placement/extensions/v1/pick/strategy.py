@@ -47,7 +47,7 @@ class Strategy(NamedTuple):
 
     @property
     def may_sample(self) -> bool:
-        """Whether a large random sample serves as well as all trees."""
+        """Whether a large random sample is as good as all trees."""
         return self.preference != Preference.PACK and self.spread_over in (None, ROOT)
 
     def domains(self, snapshot: Snapshot) -> DomainsOf:

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from placement.extensions.v1.count.count import Count, Reason
+from placement.extensions.v1.count.count import Count, CountReason
 from placement.extensions.v1.schemas import numeral, search
 from placement.extensions.v1.schemas.provider import reference
 from placement.extensions.v1.schemas.replies import NAMED
@@ -57,7 +57,7 @@ REPLIES = ok(
     )
 )
 
-_WHY: dict[Reason, str] = {
+_WHY: dict[CountReason, str] = {
     "exact": "The request does not fit more often, however it is placed.",
     "combinations": "Not all combinations of providers were tried. The request may fit more often, but not more often "
     "than at_most.",
@@ -70,7 +70,7 @@ _WHY: dict[Reason, str] = {
     "amounts": "Some amounts are too large for an exact count. The request may fit more often.",
 }
 
-#: Texts of the rules that end a count, apart from resource classes.
+#: Texts of the rules that limit a count, except resource classes.
 _RULES = {
     "group": "No remaining provider has room for all classes of a group.",
     "count": "There is room for more copies, but in too few different trees.",
@@ -85,28 +85,28 @@ _RULES = {
 }
 
 
-def document(counted: Count, limit: int) -> dict[str, Any]:
+def document(result: Count, limit: int) -> dict[str, Any]:
     """Return the document of a count.
 
     Args:
         limit: The maximum number of trees, and of aggregates, to show.
     """
-    roots = islice(zip(counted.roots, counted.counts, counted.limiting_rules, strict=True), limit)
+    roots = islice(zip(result.roots, result.counts, result.limiting_rules, strict=True), limit)
     return {
-        "count": counted.count,
-        "at_most": counted.at_most,
-        "exact": counted.exact,
-        "limited": counted.reason == "until",
-        "complete": counted.complete,
-        "why": _WHY[counted.reason],
+        "count": result.count,
+        "at_most": result.at_most,
+        "exact": result.exact,
+        "limited": result.reason == "until",
+        "complete": result.complete,
+        "why": _WHY[result.reason],
         "limiting": None
-        if counted.limiting_rule is None
-        else {**_rule(counted.limiting_rule), "text": _text(counted.limiting_rule)},
+        if result.limiting_rule is None
+        else {**_rule(result.limiting_rule), "text": _text(result.limiting_rule)},
         "roots": [
-            {"provider": reference(counted.snapshot, root), "count": count, "limiting": _rule(rule)}
+            {"provider": reference(result.snapshot, root), "count": count, "limiting": _rule(rule)}
             for root, count, rule in roots
         ],
-        "aggregates": [{"uuid": uuid, "count": count} for uuid, count in counted.aggregates[:limit]],
+        "aggregates": [{"uuid": uuid, "count": count} for uuid, count in result.aggregates[:limit]],
     }
 
 

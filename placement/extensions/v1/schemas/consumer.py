@@ -64,9 +64,9 @@ def consumer_filter(req: Request, parameters: Parameters) -> ConsumerFilter:
     if "provider" in parameters or "class" in parameters:
         snapshot = req.index.current()
         if (ident := parameters.get("provider")) is not None:
-            slot = lookup.of_parameter(snapshot, req.database, "provider", ident)
+            slot = lookup.provider_in_parameter(snapshot, req.database, "provider", ident)
             providers = [snapshot.provider(member).id for member in scope(snapshot, slot, parameters)]
-        if (name := lookup.resource_class(snapshot, parameters.get("class"))) is not None:
+        if (name := lookup.require_class(snapshot, parameters.get("class"))) is not None:
             resource_class = snapshot.class_ids[name]
             providers = providers or _providers_in_use(snapshot, name)
     older, newer, ending = map(parameters.get, ("older_than", "newer_than", "ends_within"))

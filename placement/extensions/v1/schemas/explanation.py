@@ -77,7 +77,7 @@ def document(explanation: Explanation) -> Document:
         "obstacle": None if obstacle is None else {"rule": obstacle[0], "group": obstacle[1]},
         "steps": [_step(step, snapshot) for step in explanation.steps],
         "combinations": [_combination(combination, snapshot) for combination in explanation.combinations],
-        "near_misses": [_near_miss(near, snapshot) for near in explanation.near_misses],
+        "near_misses": [_near_miss(near_miss, snapshot) for near_miss in explanation.near_misses],
         "relaxations": [_relaxation(relaxation) for relaxation in explanation.relaxations],
         "mistakes": [
             {"kind": mistake.kind, "text": mistake.text, "suggestion": mistake.suggestion}
@@ -115,9 +115,9 @@ def _combination(combination: Combination, snapshot: Snapshot) -> Document:
     }
 
 
-def _near_miss(near: NearMiss, snapshot: Snapshot) -> Document:
+def _near_miss(near_miss: NearMiss, snapshot: Snapshot) -> Document:
     return {
-        "root": reference(snapshot, near.root),
+        "root": reference(snapshot, near_miss.root),
         "missing": [
             {
                 "parameter": missing.parameter,
@@ -126,9 +126,9 @@ def _near_miss(near: NearMiss, snapshot: Snapshot) -> Document:
                 "available": missing.available,
                 "text": missing.text,
             }
-            for missing in near.missing
+            for missing in near_miss.missing
         ],
-        "query": query_string(near.query),
+        "query": query_string(near_miss.query),
     }
 
 

@@ -62,12 +62,12 @@ def tree_filter(parameters: Parameters, snapshot: Snapshot, database: Database) 
     """
     root = parameters.get("root")
     if root is not None:
-        root = snapshot.provider(lookup.of_parameter(snapshot, database, "root", root)).root
+        root = snapshot.provider(lookup.provider_in_parameter(snapshot, database, "root", root)).root
     return TreeFilter(
         root=root,
-        resource_class=lookup.resource_class(snapshot, parameters.get("class")),
+        resource_class=lookup.require_class(snapshot, parameters.get("class")),
         aggregate=parameters.get("aggregate"),
-        trait=lookup.trait(snapshot, database, parameters.get("trait")),
+        trait=lookup.require_trait(snapshot, database, parameters.get("trait")),
         over_committed="over_committed" in parameters,
     )
 

@@ -42,6 +42,6 @@ REPLIES = success.ok(
 )
 
 
-def document(released: ReleaseResult) -> dict[str, Any]:
+def document(result: ReleaseResult) -> dict[str, Any]:
     """Return the document of a release."""
-    return {"released": released.released, "missing": released.missing, "complete": released.complete}
+    return {"released": result.released, "missing": result.missing, "complete": result.complete}

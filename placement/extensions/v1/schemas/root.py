@@ -1,4 +1,4 @@
-"""/"""
+"""/v1"""
 
 from __future__ import annotations
 

@@ -29,19 +29,20 @@ def snapshot():
 
 
 def test_a_uuid_takes_precedence_over_an_equal_name(snapshot):
-    assert snapshot.provider(lookup.of_path(snapshot, made.empty_database(), ONE)).uuid == ONE
-    assert snapshot.provider(lookup.of_path(snapshot, made.empty_database(), TWO)).uuid == TWO
+    assert snapshot.provider(lookup.provider_in_path(snapshot, made.empty_database(), ONE)).uuid == ONE
+    assert snapshot.provider(lookup.provider_in_path(snapshot, made.empty_database(), TWO)).uuid == TWO
 
 
 def test_a_name_is_compared_exactly(snapshot):
-    assert snapshot.provider(lookup.of_parameter(snapshot, made.empty_database(), "root", "rack 1/node é")).uuid == ONE
+    slot = lookup.provider_in_parameter(snapshot, made.empty_database(), "root", "rack 1/node é")
+    assert snapshot.provider(slot).uuid == ONE
     for name in ("Rack 1/node é", "rack 1/node e", "rack 1/node é ", "", "None"):
         assert lookup.find(snapshot, name) is None
 
 
 def test_a_uuid_is_found_in_every_spelling(snapshot):
     for spelling in (TWO.upper(), TWO.replace("-", ""), f"{{{TWO}}}", f"urn:uuid:{TWO}"):
-        assert snapshot.provider(lookup.of_path(snapshot, made.empty_database(), spelling)).uuid == TWO
+        assert snapshot.provider(lookup.provider_in_path(snapshot, made.empty_database(), spelling)).uuid == TWO
 
 
 class CountedProviders(list):
@@ -75,6 +76,6 @@ def test_a_new_name_is_found_in_the_next_snapshot(snapshot):
 
 def test_a_provider_that_does_not_exist_is_named_in_the_failure(snapshot):
     with pytest.raises(NoSuchProvider, match='There is no provider or node "nothing"'):
-        lookup.of_path(snapshot, made.empty_database(), "nothing")
+        lookup.provider_in_path(snapshot, made.empty_database(), "nothing")
     with pytest.raises(UnknownProvider, match='root names "nothing", which is not a provider or node'):
-        lookup.of_parameter(snapshot, made.empty_database(), "root", "nothing")
+        lookup.provider_in_parameter(snapshot, made.empty_database(), "root", "nothing")

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from placement.extensions.v1.history.tables import usage_samples
-from placement.extensions.v1.history.usage_samples import UsageSample, spread
+from placement.extensions.v1.history.usage_samples import UsageSample, last_of_spans
 
 START = datetime.datetime(2026, 11, 1)
 STEP = datetime.timedelta(minutes=10)
@@ -48,4 +48,4 @@ def test_the_last_sample_of_each_span_is_read_if_there_are_too_many(month):
 
 def test_spans_without_a_sample_are_left_out():
     timestamps = [START + number * STEP for number in (0, 1, 7)]
-    assert spread(timestamps, START, 3 * STEP) == [timestamps[1], timestamps[2]]
+    assert last_of_spans(timestamps, START, 3 * STEP) == [timestamps[1], timestamps[2]]

@@ -129,7 +129,7 @@ def test_rows_with_large_numbers_are_distinguished() -> None:
     first, second = np.array([1, 1, 0, 0, 1]), np.array([1, 0, 1, 0, 1])
     rows = _Rows(5)
     for column in (first, second, np.zeros(5, np.int64), np.zeros(5, np.int64)):
-        rows.join(column, 2**32)
+        rows.append(column, 2**32)
     assert len({*rows.numbers.tolist()}) == 4
     assert rows.numbers[0] == rows.numbers[4]
     assert rows.numbers.max() < rows.bound

@@ -201,10 +201,10 @@ def test_records_of_an_api_without_versions_may_have_further_fields(api, version
 
 def test_two_schemas_with_the_same_name_are_refused():
     components = Components()
-    first = components.schema("Thing", {"type": "string"})
-    assert components.schema("Thing", {"type": "string"}) == first == {"$ref": "#/components/schemas/Thing"}
+    first = components.add_schema("Thing", {"type": "string"})
+    assert components.add_schema("Thing", {"type": "string"}) == first == {"$ref": "#/components/schemas/Thing"}
     with pytest.raises(ValueError, match="Thing"):
-        components.schema("Thing", {"type": "integer"})
+        components.add_schema("Thing", {"type": "integer"})
 
 
 def test_errors_have_codes_since_the_version_that_introduced_them():
