@@ -1,4 +1,4 @@
-"""A query survives writing and reading as a query string."""
+"""Parsing the query string of a query returns an equal query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.strategies import examples, search_queries, worlds
 
 
-def named(query: SearchQuery) -> SearchQuery:
+def with_uuids(query: SearchQuery) -> SearchQuery:
     """Return the query with uuids instead of the names of aggregates and providers."""
 
     def by_uuid(name: str) -> str:
@@ -61,7 +61,7 @@ def unordered_names(group: Group) -> object:
 @examples(300)
 @given(data=st.data(), limit=st.none() | st.integers(1, 5))
 def test_parsing_a_query_string_returns_the_query_that_was_written(data: st.DataObject, limit: int | None) -> None:
-    query = replace(named(data.draw(search_queries(data.draw(worlds())))), limit=limit)
+    query = replace(with_uuids(data.draw(search_queries(data.draw(worlds())))), limit=limit)
     # A group without conditions cannot be written.
     assume(all([*group_pairs(group)] for group in query.groups))
     text = query_string(query)
@@ -70,7 +70,7 @@ def test_parsing_a_query_string_returns_the_query_that_was_written(data: st.Data
     assert query_string(parsed) == text
 
 
-def test_the_query_string_has_the_syntax_of_a_client() -> None:
+def test_a_query_string_has_a_parameter_for_each_condition() -> None:
     group = Group(
         "_NIC",
         {"SRIOV_NET_VF": 2, "VCPU": 1},
