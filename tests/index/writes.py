@@ -50,7 +50,7 @@ class Writer:
         self.consumers = [f"{name}c{number}" for number in range(4)]
 
     def write(self, kinds: tuple[Callable[[Writer], Work], ...] | None = None) -> None:
-        """Do a random write, which may be refused."""
+        """Run a random write, which may be refused."""
         work = self.chance.choice(kinds or KINDS)(self)
         with contextlib.suppress(errors.Failure):
             self.database.write(work)
@@ -178,7 +178,7 @@ class Writer:
         return lambda db: Trait.delete(db, name)
 
     def fail(self) -> Work:
-        """Do a write of another kind, which fails at its end."""
+        """Return a write of another kind, which fails at its end."""
         work = self.chance.choice(KINDS[:-1])(self)
 
         def failing(db: Transaction) -> None:
