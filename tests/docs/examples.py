@@ -301,10 +301,10 @@ def matches(expected: Any, actual: Any, ordered: bool = True) -> bool:
 
 
 def _matches_object(expected: dict[str, Any], actual: dict[str, Any], ordered: bool) -> bool:
-    named = expected.keys() - {ANY}
+    named_keys = expected.keys() - {ANY}
     if ANY in expected:
-        actual = {key: value for key, value in actual.items() if key in named}
-    return actual.keys() == named and all(matches(expected[key], actual[key], ordered) for key in named)
+        actual = {key: value for key, value in actual.items() if key in named_keys}
+    return actual.keys() == named_keys and all(matches(expected[key], actual[key], ordered) for key in named_keys)
 
 
 def _matches_list(expected: list[Any], actual: list[Any]) -> bool:

@@ -38,8 +38,8 @@ RECORD = Path(__file__).with_name("kept_names.json")
 
 
 def option_names() -> Iterator[str]:
-    for group, listed in options.list_opts():
-        yield from (f"[{group or 'DEFAULT'}]{option.name}" for option in listed)
+    for group, group_options in options.list_opts():
+        yield from (f"[{group or 'DEFAULT'}]{option.name}" for option in group_options)
 
 
 def routes() -> Iterator[str]:
@@ -110,14 +110,14 @@ def _with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
     return parser
 
 
-def _words(so_far: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield so_far
+def _words(prefix_words: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield prefix_words
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
-                yield from _words(f"{so_far} {name}", inner)
+                yield from _words(f"{prefix_words} {name}", inner)
         else:
-            yield from (f"{so_far} {option}" for option in action.option_strings if option.startswith("--"))
+            yield from (f"{prefix_words} {option}" for option in action.option_strings if option.startswith("--"))
 
 
 def client_names() -> Iterator[str]:
