@@ -173,7 +173,7 @@ def test_shared_limits_are_reported_in_the_form_of_this_api(option, status):
     assert f"[api]{option}" in inner(answer)["faultstring"]
 
 
-def test_a_body_may_have_no_content_type(app):
+def test_the_content_type_of_a_body_is_not_checked(app):
     for headers in ({}, {"content-type": "application/octet-stream"}):
         assert web.ask(app, "GET", "/baremetal/v1/drivers", headers, b"x").status_int == 200
 
@@ -181,7 +181,7 @@ def test_a_body_may_have_no_content_type(app):
 # --- the configuration -----------------------------------------------------------------------------------------------
 
 
-def test_the_api_is_served_if_it_is_enabled():
+def test_the_api_is_served_only_if_it_is_enabled():
     assert deploy.apis(web.configuration()) == (routes.PLACEMENT, V1)
     assert deploy.apis(web.configuration(baremetal__enabled=True)) == (routes.PLACEMENT, BAREMETAL, V1)
     answer = web.ask(web.mount(routes.PLACEMENT), "GET", "/baremetal/v1", {"x-auth-token": "admin"})
@@ -219,7 +219,7 @@ def test_a_page_of_an_allowed_origin_may_state_and_read_versions():
     assert {VERSION, *RANGE} <= set(exposed)
 
 
-def test_a_token_takes_precedence_below_the_prefix_too(app):
+def test_the_roles_of_a_token_apply_below_the_prefix(app):
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u"})
     assert (answer.status_int, inner(answer)["faultcode"]) == (403, "Client")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u", "x-roles": "reader"})
@@ -251,7 +251,7 @@ def test_the_version_documents_are_open_to_all(protected_app, path):
 
 
 @pytest.mark.parametrize("path", ["/v1/drivers", "/drivers", "/v1.json", "/v1//", "//v1", "/nope"])
-def test_everything_else_needs_credentials(protected_app, path):
+def test_all_other_paths_need_credentials(protected_app, path):
     answer = web.ask(protected_app, "GET", f"/baremetal{path}", {"x-roles": "admin", "x-user-id": "admin"})
     assert answer.status_int == 401
     assert inner(answer) == {

@@ -126,7 +126,7 @@ def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
     assert "Authorization" not in service.requests[0].headers
 
 
-def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
+def test_the_duration_of_a_lease_counts_from_before_its_request(connect, clock):
     def claim_slowly(request):
         clock.now += 9
         return claim_reply(request)
@@ -271,7 +271,7 @@ def test_a_programming_error_is_not_reported_as_a_missing_token(connect, url):
 
 
 @pytest.mark.parametrize("path", ["", "/v3"])
-def test_an_unreachable_identity_service_is_retried(connect, path):
+def test_an_unreachable_identity_service_is_a_failure_that_may_pass(connect, path):
     """Without a version in its URL, keystoneauth reports that the versions could not be found."""
     password = Password(closed.URL + path, username="u", password="p", user_domain_id="default")
     with pytest.raises(NoToken) as raised:
