@@ -133,7 +133,7 @@ def test_a_malformed_page_is_refused(text, reason):
 
 
 def test_a_page_without_examples_states_the_reason():
-    assert examples.parse(".. example-none: it is a table\n   of contents\n").none == "it is a table of contents"
+    assert examples.parse(".. example-none: it is a table\n   of contents\n").reason == "it is a table of contents"
 
 
 def test_requests_are_sent_with_their_headers_and_the_defaults():
