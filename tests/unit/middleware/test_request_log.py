@@ -26,12 +26,12 @@ def ids(req):
 
 
 @endpoint()
-def nothing(_req):
+def show_nothing(_req):
     return no_content()
 
 
 @endpoint()
-def laborious(_req):
+def work(_req):
     """A handler that publishes timings and a retry, as databases and searches do."""
     for seconds in (0.25, 0.5):
         signals.timing("sql", seconds)
@@ -40,31 +40,31 @@ def laborious(_req):
 
 
 @endpoint()
-def waiting(_req):
+def wait(_req):
     """A handler whose request asked it to wait for an hour."""
     signals.timing("wait", 3600.0)
     return no_content()
 
 
 @endpoint()
-def searching(req, result):
+def search(req, result):
     req.log_search(int(result), "" if int(result) else "resources")
     return ok({})
 
 
 @endpoint()
-def missing(_req, name):
+def fail(_req, name):
     raise errors.ProviderNotFound(uuid=name)
 
 
 TABLE = {
     "/": {"GET": ids},
     "/ids": {"GET": ids},
-    "/nothing": {"GET": nothing},
-    "/laborious": {"GET": laborious},
-    "/waiting": {"GET": waiting},
-    "/missing/{name}": {"GET": missing},
-    "/searching/{result}": {"GET": searching},
+    "/nothing": {"GET": show_nothing},
+    "/laborious": {"GET": work},
+    "/waiting": {"GET": wait},
+    "/missing/{name}": {"GET": fail},
+    "/searching/{result}": {"GET": search},
 }
 
 

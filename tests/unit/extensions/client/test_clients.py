@@ -143,7 +143,7 @@ def test_the_duration_of_a_lease_counts_from_before_its_request(connect, clock):
 
 
 @pytest.fixture
-def lose(clock):
+def lossy(clock):
     """Return a function that creates a transport that loses ``times`` responses, each after the longest wait."""
 
     def make(times, answer):
@@ -161,15 +161,15 @@ def lose(clock):
     return make
 
 
-def test_a_request_whose_response_is_lost_is_repeated_twice_by_default(connect, lose):
-    assert connect(Service(POST=lose(2, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
+def test_a_request_whose_response_is_lost_is_repeated_twice_by_default(connect, lossy):
+    assert connect(Service(POST=lossy(2, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
     with pytest.raises(NoReply):
-        connect(service := Service(POST=lose(3, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER)
+        connect(service := Service(POST=lossy(3, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER)
     assert service.methods == ["POST"] * 3
 
 
-def test_a_release_whose_response_is_lost_is_repeated(connect, lose, caplog):
-    service = Service(DELETE=lose(2, release_reply))
+def test_a_release_whose_response_is_lost_is_repeated(connect, lossy, caplog):
+    service = Service(DELETE=lossy(2, release_reply))
     with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         pass
     assert service.methods == ["POST", *["DELETE"] * 3]
