@@ -175,13 +175,13 @@ def test_a_refreshed_index_equals_one_built_while_threads_write_and_processes_ar
         for thread in threads:
             thread.start()
         for round_ in range(3):
-            doomed = stack.enter_context(writes.process(url, 100 * seed + round_, 15, then_hold=True))
+            killed = stack.enter_context(writes.process(url, 100 * seed + round_, 15, then_hold=True))
             other = stack.enter_context(writes.process(url, 200 * seed + round_, 15, then_hold=False))
             for _ in range(10):
                 reader.look(must_follow=True)
-            doomed.wait_until(lambda doomed=doomed: "holding\n" in doomed.log.read_text())
+            killed.wait_until(lambda killed=killed: "holding\n" in killed.log.read_text())
             reader.look(must_follow=True)
-            doomed.kill()
+            killed.kill()
             while not other.ended:
                 time.sleep(0.01)
             assert other.log.read_text().endswith("done\n")
@@ -261,7 +261,7 @@ def test_a_feed_that_was_set_back_is_not_followed(reader):
 
 @pytest.mark.parametrize("later_writes", [0, 1, 3])
 def test_the_index_loses_a_commit_that_the_database_lost(reader, later_writes):
-    """Its writer does not notice, and continues with the next number, while readers have seen the lost one."""
+    """The writer of the commit does not notice, and continues with the next number; readers have seen the lost one."""
     rename(reader, "one")
     state = rewind.save(reader.database)
     rename(reader, "lost")

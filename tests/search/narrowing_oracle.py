@@ -114,8 +114,8 @@ class Narrowing:
             if group.suffix:
                 continue
             if none_of := group.aggregates.none_of:
-                outside = frozenset(name for name in self.roots if not self.members[name].aggregates & none_of)
-                yield self._keep("member_of", "", outside)
+                allowed_roots = frozenset(name for name in self.roots if not self.members[name].aggregates & none_of)
+                yield self._keep("member_of", "", allowed_roots)
             if group.traits.any_of:
                 yield self._traits_step(group, frozenset(self.members))
 
@@ -165,10 +165,10 @@ class Narrowing:
         yield from self._common_steps(group)
         sharing_members = self.sharing
         if group.aggregates.any_of:
-            inside = self._members_in_aggregates(group.aggregates.any_of)
-            sharing_members &= inside
-            spanned = self._in_trees(frozenset(name for name in inside if self.world.root(name) == name))
-            yield self._choose("member_of", group, inside | spanned)
+            in_aggregates = self._members_in_aggregates(group.aggregates.any_of)
+            sharing_members &= in_aggregates
+            in_trees = self._in_trees(frozenset(name for name in in_aggregates if self.world.root(name) == name))
+            yield self._choose("member_of", group, in_aggregates | in_trees)
         eligible: frozenset[str] = frozenset()
         for class_, amount in group.resources.items():
             yield self._amount_step(group, self.chosen, class_, amount)

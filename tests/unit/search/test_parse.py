@@ -58,8 +58,8 @@ def uuid_of(name: str) -> str:
 
 
 @given(data=st.data(), world=worlds())
-def test_a_query_survives_a_round_trip_as_a_query_string(data: st.DataObject, world: World) -> None:
-    """Except groups without parameters, which a query string cannot express, and names, which become uuids.
+def test_the_query_string_of_a_parsed_query_is_its_text(data: st.DataObject, world: World) -> None:
+    """Groups without parameters are lost, because a query string cannot express them; names become uuids.
 
     Queries whose subtrees refer to such a group would be refused, and are not generated.
     """

@@ -70,7 +70,7 @@ def test_a_value_with_many_aliases_is_built_once():
     ],
     ids=["lists", "objects", "depth"],
 )
-def test_exponential_aliases_are_refused(text, line, words):
+def test_exponential_and_deep_aliases_are_refused(text, line, words):
     """Ten aliases of ten aliases ... of a list expand to ten thousand million values."""
     ((number, sentence),) = findings(text)
     assert (number, words in sentence) == (line, True), sentence

@@ -100,5 +100,5 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
         ({"uuid": "u", "name": "u", "node": "machine"}, "machine"),
     ],
 )
-def test_a_provider_is_shown_by_its_node_name(provider, name):
+def test_a_provider_is_shown_by_its_node_name_or_else_its_name_or_its_uuid(provider, name):
     assert name_of(provider) == name

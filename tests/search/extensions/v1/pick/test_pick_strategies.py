@@ -179,7 +179,7 @@ def test_all_requests_of_a_body_share_the_budget_of_a_search(monkeypatch: pytest
 
 
 def test_random_picks_are_independent() -> None:
-    """Make 400 picks of 10 trees: each tree gets 40 on average, and no tree fewer than 20."""
+    """Of 400 picks, each of ten trees gets 40 on average, and at least 20."""
     world = hosts(10, total=1000)
     counts = roots(world, Picker(world.snapshot(), RANDOM, seed=1).pick([TWO_VCPU] * 400))
     assert len(counts) == 10
