@@ -65,7 +65,7 @@ def read_only(url):
     return url.update_query_dict({"init_command": "SET SESSION TRANSACTION READ ONLY"})
 
 
-def test_a_search_releases_expired_leases_and_another_worker_sees_it(database, consumer):
+def test_a_search_releases_expired_leases_and_another_worker_sees_the_release(database, consumer):
     index, other = LiveIndex(database), LiveIndex(database)
     assert (vcpu_usage(index.current()), vcpu_usage(other.current())) == (8, 8)
     lease.expire(database, consumer)

@@ -142,7 +142,7 @@ def test_without_row_ids_objects_that_are_never_deleted_need_no_clock(commits, c
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_with_correct_clocks_only_some_steps_need_row_ids(commits, chance):
+def test_with_correct_clocks_some_steps_may_lack_row_ids(commits, chance):
     pairs = zip(commits, without_rows(commits), strict=True)
     mixed = [new if chance.random() < 0.5 else old for new, old in pairs]
     transactions = number_transactions(mixed, range(len(mixed)))
