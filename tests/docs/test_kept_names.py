@@ -94,8 +94,8 @@ def metric_names() -> Iterator[str]:
 def command_words() -> Iterator[str]:
     """Yield commands and actions with each of their options: ``placement-manage db release --force``."""
     for program, parser in {
-        "placement-manage": _with_actions(manage._add_commands),
-        "placement-status": _with_actions(status._add_commands),
+        "placement-manage": _parser_with_actions(manage._add_commands),
+        "placement-status": _parser_with_actions(status._add_commands),
         "placement-serve": serve._parser(),
         "placement-metrics": metrics._parser(),
         "placement-api": api._parser(),
@@ -104,7 +104,7 @@ def command_words() -> Iterator[str]:
         yield from _words(program, parser)
 
 
-def _with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
+def _parser_with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     add(parser.add_subparsers())
     return parser

@@ -142,7 +142,7 @@ def test_trees_with_equal_canonical_forms_share_solutions() -> None:
 EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161))
 
 
-def packing(root: int, *available: int) -> TreeProblem:
+def packing_problem(root: int, *available: int) -> TreeProblem:
     """Return a problem of groups that demand even amounts, on devices with the given amounts available."""
     requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
     devices = enumerate(available, root + 1)
@@ -157,7 +157,7 @@ def hard_problem(root: int, difference: int = 0) -> TreeProblem:
     """
     capacity = sum(EVEN) // 4
     assert (capacity % 2, sum(EVEN) % 4) == (1, 0)
-    return packing(root, capacity - difference, capacity + difference, capacity, capacity)
+    return packing_problem(root, capacity - difference, capacity + difference, capacity, capacity)
 
 
 # --- limits ---
@@ -173,7 +173,7 @@ def test_abandoned_trees_do_not_use_up_the_budget_of_others() -> None:
     budget = Budget()
     hard = [hard_problem(100 * number, 2 * number) for number in range(20)]
     assert [
-        assignment(candidate)[0] for candidate in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)
+        assignment(candidate)[0] for candidate in choose([*hard, packing_problem(5000, *[5000] * 4)], 1, budget=budget)
     ] == [5001]
     assert budget.shortage == "operations"
 

@@ -34,13 +34,13 @@ def with_uuids(query: SearchQuery) -> SearchQuery:
     return replace(query, groups=tuple(map(group, query.groups)), nested=True)
 
 
-def unordered(query: SearchQuery) -> object:
+def without_order(query: SearchQuery) -> object:
     """Return the query without the order of required traits, which a query string need not preserve."""
     groups = [
         (
             replace(group, traits=NameCondition(), resources={}),
             frozenset(group.resources.items()),
-            unordered_names(group),
+            names_without_order(group),
         )
         for group in query.groups
     ]
@@ -54,7 +54,7 @@ def unordered(query: SearchQuery) -> object:
     )
 
 
-def unordered_names(group: Group) -> object:
+def names_without_order(group: Group) -> object:
     return frozenset(group.traits.any_of), group.traits.none_of
 
 
@@ -66,7 +66,7 @@ def test_parsing_a_query_string_returns_the_query_that_was_written(data: st.Data
     assume(all([*group_pairs(group)] for group in query.groups))
     text = query_string(query)
     parsed = parse.search_query(Parameters(parse_qsl(text)), mv.LATEST)
-    assert unordered(parsed) == unordered(query)
+    assert without_order(parsed) == without_order(query)
     assert query_string(parsed) == text
 
 
