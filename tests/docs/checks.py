@@ -180,7 +180,7 @@ def logrotate(text: str, directory: Path) -> None:
 
 def console(text: str, _: Path) -> None:
     """Check the commands of a block of commands with their output."""
-    command_lines = [*commands.with_prompt(text)]
+    command_lines = [*commands.prompted_commands(text)]
     if not command_lines:
         raise Wrong("no command: a block of output is of the language text")
     commands.check("\n".join(command_lines))

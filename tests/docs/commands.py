@@ -24,8 +24,8 @@ from tests.docs.blocks import ROOT
 from tests.transcripts import is_complete
 from tools import compare_with_original
 
-#: Other programs, whose arguments are not checked, and keywords of the shell.  Other tests run most of them.
-_OTHERS = {
+#: Programs whose arguments are not checked, and keywords of the shell.  Other tests run most of them.
+_UNCHECKED = {
     *(
         "a2dissite",
         "a2ensite",
@@ -90,9 +90,9 @@ class WrongCommand(AssertionError):
 def check(text: str) -> None:
     """Check the commands of a shell; raise WrongCommand for an error."""
     functions = set(re.findall(r"^(\w+)\(\)", text, re.MULTILINE))
-    for words in _commands(_with_values(text)):
+    for words in _commands(_replace_variables(text)):
         program = Path(words[0]).name
-        if program in functions | _OTHERS:
+        if program in functions | _UNCHECKED:
             continue
         if program not in _PROGRAMS:
             raise WrongCommand(f"{program} is not known to tests/docs/commands.py: {shlex.join(words)}")
@@ -105,13 +105,13 @@ def check(text: str) -> None:
             raise WrongCommand(f"{shlex.join(words)}\n{output.getvalue() or error}") from error
 
 
-def _with_values(text: str) -> str:
+def _replace_variables(text: str) -> str:
     """Return the commands with single-word variables replaced by their values, and loop variables by the first one."""
     values = dict(re.findall(r"(?:^|\bfor )(\w+)(?:=| in )([\w-]+)\b(?![^ ;\n])", text, re.MULTILINE))
     return re.sub(r"\$(\w+)", lambda match: values.get(match[1], match[0]), text)
 
 
-def with_prompt(text: str) -> Iterator[str]:
+def prompted_commands(text: str) -> Iterator[str]:
     """Yield the commands of a block with output: the lines that begin with ``$``, and their continuation lines."""
     command = ""
     for line in text.splitlines():
@@ -260,7 +260,7 @@ def _modules(words: list[str]) -> None:
         _expect(re.search(rf'"{name}"|LoadModule {name}_module', loaded), f"no test loads {name}")
 
 
-def _as_user(words: list[str]) -> None:
+def _runuser(words: list[str]) -> None:
     _expect(words[:3] == ["-u", "placement", "--"], "not the user of the service")
     check(shlex.join(words[3:]))
 
@@ -291,6 +291,6 @@ _PROGRAMS: dict[str, Callable[[list[str]], object]] = {
     "pytest": _pytest,
     "python": _python,
     "python3": _python,
-    "runuser": _as_user,
+    "runuser": _runuser,
     "systemctl": _systemctl,
 }

@@ -23,7 +23,7 @@ def install(page: str, site: Path) -> None:
         f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
     )
     groups = (
-        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in named.items())])
-        for group, named in project["entry-points"].items()
+        "\n".join([f"[{group}]", *(f"{name} = {value}" for name, value in entries.items())])
+        for group, entries in project["entry-points"].items()
     )
     (information / "entry_points.txt").write_text("\n".join(groups))

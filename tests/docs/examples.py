@@ -91,7 +91,7 @@ class Example:
 class Page:
     examples: list[Example] = field(default_factory=list)
     #: The reason for having no examples, or None.
-    none: str | None = None
+    reason: str | None = None
 
 
 # --- parsing ---------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ def parse(text: str) -> Page:
         if pending is not None and block.kind in ("example-setup", "example-none"):
             raise Malformed(f"line {pending.line}: a request without a response")
         if block.kind == "example-none":
-            page.none = " ".join([block.argument, *block.content]).strip()
+            page.reason = " ".join([block.argument, *block.content]).strip()
         elif block.kind == "example-setup":
             page.examples.extend(Example(request) for request in _set_up(block))
         elif block.kind == "example-unordered":
@@ -134,7 +134,7 @@ def parse(text: str) -> Page:
             pending, ordered = None, True
     if pending is not None:
         raise Malformed(f"line {pending.line}: a request without a response")
-    if page.none == "" or bool(page.none) == any(example.reply for example in page.examples):
+    if page.reason == "" or bool(page.reason) == any(example.reply for example in page.examples):
         raise Malformed("a page needs examples, or the reason for having none in example-none")
     return page
 
@@ -254,17 +254,17 @@ def compare(expected: Reply, actual: webob.Response) -> None:
         Mismatch: They differ.
     """
     try:
-        _same("status", expected.status, actual.status)
+        _compare_texts("status", expected.status, actual.status)
         for name, value in expected.headers.items():
-            _same(f"header {name}", value, actual.headers.get(name))
-        _same_body(expected, actual)
+            _compare_texts(f"header {name}", value, actual.headers.get(name))
+        _compare_bodies(expected, actual)
     except Mismatch as mismatch:
         raise Mismatch(f"line {expected.line}: {mismatch}\nthe response:\n{_format(actual)}") from None
 
 
-def _same_body(expected: Reply, actual: webob.Response) -> None:
+def _compare_bodies(expected: Reply, actual: webob.Response) -> None:
     if not expected.body or actual.content_type != "application/json":
-        _same("body", " ".join(expected.body.split()), " ".join(actual.text.split()))
+        _compare_texts("body", " ".join(expected.body.split()), " ".join(actual.text.split()))
         return
     try:
         document = json.loads(expected.body)
@@ -274,7 +274,7 @@ def _same_body(expected: Reply, actual: webob.Response) -> None:
         raise Mismatch("body")
 
 
-def _same(part: str, expected: str, actual: str | None) -> None:
+def _compare_texts(part: str, expected: str, actual: str | None) -> None:
     if actual is None or not _matches_text(expected, actual):
         raise Mismatch(f"{part}: the page shows {expected!r}, the service returned {actual!r}")
 
@@ -301,10 +301,10 @@ def matches(expected: Any, actual: Any, ordered: bool = True) -> bool:
 
 
 def _matches_object(expected: dict[str, Any], actual: dict[str, Any], ordered: bool) -> bool:
-    named = expected.keys() - {ANY}
+    named_keys = expected.keys() - {ANY}
     if ANY in expected:
-        actual = {key: value for key, value in actual.items() if key in named}
-    return actual.keys() == named and all(matches(expected[key], actual[key], ordered) for key in named)
+        actual = {key: value for key, value in actual.items() if key in named_keys}
+    return actual.keys() == named_keys and all(matches(expected[key], actual[key], ordered) for key in named_keys)
 
 
 def _matches_list(expected: list[Any], actual: list[Any]) -> bool:

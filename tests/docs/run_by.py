@@ -37,7 +37,7 @@ class Checked(NamedTuple):
     matches = Runs.matches
 
 
-_WALK, _EXTENSIONS = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
+_LIVE_PAGES, _LIVE_EXTENSION_PAGES = "tests/live/test_pages.py", "tests/live/extensions/test_pages.py"
 _IMAGE, _COMPOSE = "tests/live/containers/test_image.py", "tests/live/containers/test_compose.py"
 _TOOL = "the tool is not installed; tests/live/test_deployments.py runs what it configures"
 
@@ -76,7 +76,7 @@ RUN = (
     Runs("python", "client/README.rst", "tests/live/extensions/test_client_page.py"),
     Runs("alerts.yml", "docs/observability.rst", "tests/live/extensions/test_dashboard.py"),
     Runs("postgresql.conf", "docs/backup.rst", "tests/live/test_restores.py"),
-    Runs("shell", "docs/backup.rst", _WALK, "db restored"),
+    Runs("shell", "docs/backup.rst", _LIVE_PAGES, "db restored"),
     Runs("shell", "docs/backup.rst", "tests/live/test_restores.py"),
     Runs("MariaDB", "docs/*", "tests/live/test_blocks.py"),
     Runs("PostgreSQL", "docs/*", "tests/live/test_blocks.py"),
@@ -86,33 +86,33 @@ RUN = (
     Runs("shell", "README.rst", "tests/live/test_readme.py", "uwsgi --http-socket"),
     Runs("ini", "README.rst", "tests/live/test_readme.py"),
     # Configuration
-    Runs("shell", "docs/configuration.rst", _WALK, "oslo-config-generator"),
+    Runs("shell", "docs/configuration.rst", _LIVE_PAGES, "oslo-config-generator"),
     Runs("ini", "docs/configuration.rst", "tests/live/test_keystone.py", "[keystone_authtoken]"),
     Runs("ini", "docs/configuration.rst", "tests/live/test_http_basic.py", "http_basic"),
     Runs("nova.conf", "docs/configuration.rst", "tests/live/test_http_basic.py"),
     Runs("shell", "docs/configuration.rst", "tests/live/test_http_basic.py", "export"),
     Runs("ini", "docs/configuration.rst", "tests/db/test_health.py", "[healthcheck]"),
-    Runs("ini", "docs/observability.rst", _WALK),
-    Runs("ini", "docs/extensions/console.rst", _EXTENSIONS),
-    Runs("ini", "docs/extensions/baremetal.rst", _EXTENSIONS),
-    Runs("policy.yaml", "docs/policy.rst", _WALK),
-    Runs("shell", "docs/policy.rst", _WALK),
+    Runs("ini", "docs/observability.rst", _LIVE_PAGES),
+    Runs("ini", "docs/extensions/console.rst", _LIVE_EXTENSION_PAGES),
+    Runs("ini", "docs/extensions/baremetal.rst", _LIVE_EXTENSION_PAGES),
+    Runs("policy.yaml", "docs/policy.rst", _LIVE_PAGES),
+    Runs("shell", "docs/policy.rst", _LIVE_PAGES),
     # Operation
     Runs("ini", "docs/deployment.rst", "tests/db/db/engine/test_tls.py", "ca.pem"),
-    Runs("ini", "docs/deployment.rst", _WALK, "target_session_attrs"),
-    Runs("shell", "docs/deployment.rst", _WALK, "cp etc/"),
+    Runs("ini", "docs/deployment.rst", _LIVE_PAGES, "target_session_attrs"),
+    Runs("shell", "docs/deployment.rst", _LIVE_PAGES, "cp etc/"),
     Runs("shell", "docs/deployment.rst", "tests/live/test_web_servers.py", "uwsgi.fifo"),
     Runs("shell", "docs/deployment.rst", "tests/live/test_web_servers.py", "pkill"),
     Runs("shell", "docs/deployment.rst", "tests/live/test_load_balancer.py", "socat"),
     Runs("mariadb.cnf", "docs/deployment.rst", "tests/galera_network.py"),
-    Runs("/etc/cron.d/placement", "docs/deployment.rst", _WALK),
-    Runs("/etc/cron.d/placement", "docs/observability.rst", _EXTENSIONS),
+    Runs("/etc/cron.d/placement", "docs/deployment.rst", _LIVE_PAGES),
+    Runs("/etc/cron.d/placement", "docs/observability.rst", _LIVE_EXTENSION_PAGES),
     Runs("shell", "docs/observability.rst", "tests/live/test_metrics.py", "placement-metrics"),
     Runs("*/traces.conf", "docs/observability.rst", "tests/live/test_traces.py"),
     Runs("text", "docs/observability.rst", "tests/live/test_traces.py", "trace_id: "),
     Runs("text", "docs/observability.rst", "tests/live/test_traces.py", "PUT /allocations/{consumer_uuid}\n"),
     Runs("shell", "docs/install.rst", "tests/live/test_readme.py", "pip install"),
-    Runs("shell", "docs/install.rst", _WALK, "runuser"),
+    Runs("shell", "docs/install.rst", _LIVE_PAGES, "runuser"),
     Runs("shell", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("ini", "docs/keystone.rst", "tests/live/test_keystone.py"),
     Runs("shell", "docs/upgrade.rst", "tests/live/test_comparing.py"),
@@ -128,29 +128,29 @@ RUN = (
     Runs("placement.env", "docs/containers.rst", "tests/unit/test_kubernetes.py"),
     Runs("shell", "docs/swap/debian.rst", "tests/live/test_deployments.py", "sed -i.original"),
     # Extensions
-    Runs("console", "docs/extensions/ask.rst", _EXTENSIONS),
+    Runs("console", "docs/extensions/ask.rst", _LIVE_EXTENSION_PAGES),
     Runs("shell", "docs/extensions/ask.rst", "tests/live/extensions/test_ask_completion.py", "--print-completion"),
-    Runs("shell", "docs/extensions/ask.rst", _EXTENSIONS),
-    Runs("console", "docs/extensions/doctor.rst", _EXTENSIONS),
-    Runs("yaml", "docs/extensions/load.rst", _EXTENSIONS),
-    Runs("console", "docs/api/baremetal/protocol.rst", _EXTENSIONS),
+    Runs("shell", "docs/extensions/ask.rst", _LIVE_EXTENSION_PAGES),
+    Runs("console", "docs/extensions/doctor.rst", _LIVE_EXTENSION_PAGES),
+    Runs("yaml", "docs/extensions/load.rst", _LIVE_EXTENSION_PAGES),
+    Runs("console", "docs/api/baremetal/protocol.rst", _LIVE_EXTENSION_PAGES),
     Runs("shell", "docs/extensions/baremetal.rst", "tests/live/test_keystone.py", "openstack service"),
-    Runs("shell", "docs/extensions/baremetal.rst", _EXTENSIONS, "export OS_AUTH_TYPE"),
-    Runs("clouds.yaml", "docs/extensions/baremetal.rst", _EXTENSIONS),
+    Runs("shell", "docs/extensions/baremetal.rst", _LIVE_EXTENSION_PAGES, "export OS_AUTH_TYPE"),
+    Runs("clouds.yaml", "docs/extensions/baremetal.rst", _LIVE_EXTENSION_PAGES),
     Runs(
         "shell", "docs/extensions/baremetal.rst", "tests/live/extensions/test_baremetal_import.py", "baremetal import"
     ),
     # Output that is compared
     Runs("text", "docs/extensions/baremetal.rst", "tests/live/extensions/test_baremetal_import.py", "| "),
-    Runs("text", "docs/extensions/load.rst", _EXTENSIONS),
-    Runs("text", "docs/observability.rst", _WALK),
+    Runs("text", "docs/extensions/load.rst", _LIVE_EXTENSION_PAGES),
+    Runs("text", "docs/observability.rst", _LIVE_PAGES),
     Runs("text", "docs/upgrade.rst", "tests/live/test_comparing.py"),
 )
 
 _CLIENT = "the environments of the tests include the client"
 
 CHECKED = (
-    Checked("shell", "CONTRIBUTING.rst", "they are the gates, one of which runs this test"),
+    Checked("shell", "CONTRIBUTING.rst", "these are the gates; one of them runs this test"),
     Checked("shell", "client/README.rst", _CLIENT, "pip install"),
     Checked("shell", "docs/client.rst", _CLIENT, "pip install"),
     Checked("shell", "docs/tutorial.rst", _CLIENT, "pip install"),

@@ -89,6 +89,7 @@ def test_every_field_and_parameter_of_the_bare_metal_api_is_described():
     names = {*allocation.FIELDS, *allocation.LIST, *node_list.LIST, *node_fields.UPDATABLE, *node_fields.SHORT}
     text = "".join(BAREMETAL_PAGES)
     missing = {name for name in names if f"``{name}``" not in text}
+    # The page describes the interfaces together, as ``*_interface``.
     assert {name for name in missing if not name.endswith("_interface")} == set()
 
 

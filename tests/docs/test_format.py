@@ -1,4 +1,4 @@
-"""Parsing, running and comparing of examples, as tests/docs/examples.py describes."""
+"""Examples are parsed, run and compared as tests/docs/examples.py describes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Some text.
 """
 
 
-def replying(status="200 OK", body=None, headers=()):
+def application_with(status="200 OK", body=None, headers=()):
     """Return an application with a fixed response, and the list of requests that it receives."""
     requests = []
 
@@ -133,11 +133,11 @@ def test_a_malformed_page_is_refused(text, reason):
 
 
 def test_a_page_without_examples_states_the_reason():
-    assert examples.parse(".. example-none: it is a table\n   of contents\n").none == "it is a table of contents"
+    assert examples.parse(".. example-none: it is a table\n   of contents\n").reason == "it is a table of contents"
 
 
 def test_requests_are_sent_with_their_headers_and_the_defaults():
-    application, requests = replying(status="204 No Content")
+    application, requests = application_with(status="204 No Content")
     text = ".. example-setup:\n\n   PUT /a?b=1\n\n   {}\n\n   GET /c\n   x-auth-token: other\n\n" + REQUEST + REPLY
     with pytest.raises(Mismatch):
         examples.run(examples.parse(text), application)
@@ -152,7 +152,7 @@ def test_requests_are_sent_with_their_headers_and_the_defaults():
 
 
 def test_a_failed_set_up_request_is_a_mismatch():
-    application, _ = replying(status="409 Conflict", body={"why": "taken"})
+    application, _ = application_with(status="409 Conflict", body={"why": "taken"})
     text = ".. example-setup:\n\n   PUT /traits/A\n\n" + REQUEST + REPLY
     with pytest.raises(Mismatch, match=r"(?s)line 1: set-up PUT /traits/A: 409 Conflict.*taken"):
         examples.run(examples.parse(text), application)
@@ -170,7 +170,7 @@ ACTUAL = {"status": "409 Conflict", "body": {"a": [1, 2], "id": "req-1"}, "heade
     ],
 )
 def test_a_matching_response_passes(reply):
-    application, _ = replying(**ACTUAL)
+    application, _ = application_with(**ACTUAL)
     examples.run(page(reply), application)
 
 
@@ -188,7 +188,7 @@ def test_a_matching_response_passes(reply):
     ],
 )
 def test_a_different_response_is_a_mismatch(reply, reason):
-    application, _ = replying(**ACTUAL)
+    application, _ = application_with(**ACTUAL)
     with pytest.raises(Mismatch) as raised:
         examples.run(page(reply), application)
     assert reason in str(raised.value)
@@ -196,14 +196,14 @@ def test_a_different_response_is_a_mismatch(reply, reason):
 
 
 def test_an_empty_body_matches_only_an_empty_body():
-    application, _ = replying(status="204 No Content")
+    application, _ = application_with(status="204 No Content")
     examples.run(page("HTTP/1.1 204 No Content"), application)
     with pytest.raises(Mismatch):
         examples.run(page('HTTP/1.1 204 No Content\n\n{"a": 1}'), application)
 
 
 def test_the_order_of_elements_counts_except_after_example_unordered():
-    application, _ = replying(body=[1, 2])
+    application, _ = application_with(body=[1, 2])
     with pytest.raises(Mismatch):
         examples.run(page("HTTP/1.1 200 OK\n\n[2, 1]"), application)
     examples.run(page("HTTP/1.1 200 OK\n\n[2, 1]", between=".. example-unordered:\n"), application)

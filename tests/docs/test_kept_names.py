@@ -38,8 +38,8 @@ RECORD = Path(__file__).with_name("kept_names.json")
 
 
 def option_names() -> Iterator[str]:
-    for group, listed in options.list_opts():
-        yield from (f"[{group or 'DEFAULT'}]{option.name}" for option in listed)
+    for group, group_options in options.list_opts():
+        yield from (f"[{group or 'DEFAULT'}]{option.name}" for option in group_options)
 
 
 def routes() -> Iterator[str]:
@@ -94,8 +94,8 @@ def metric_names() -> Iterator[str]:
 def command_words() -> Iterator[str]:
     """Yield commands and actions with each of their options: ``placement-manage db release --force``."""
     for program, parser in {
-        "placement-manage": _with_actions(manage._add_commands),
-        "placement-status": _with_actions(status._add_commands),
+        "placement-manage": _parser_with_actions(manage._add_commands),
+        "placement-status": _parser_with_actions(status._add_commands),
         "placement-serve": serve._parser(),
         "placement-metrics": metrics._parser(),
         "placement-api": api._parser(),
@@ -104,20 +104,20 @@ def command_words() -> Iterator[str]:
         yield from _words(program, parser)
 
 
-def _with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
+def _parser_with_actions(add: Callable[[Any], None]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     add(parser.add_subparsers())
     return parser
 
 
-def _words(so_far: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    yield so_far
+def _words(prefix_words: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    yield prefix_words
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, inner in action.choices.items():
-                yield from _words(f"{so_far} {name}", inner)
+                yield from _words(f"{prefix_words} {name}", inner)
         else:
-            yield from (f"{so_far} {option}" for option in action.option_strings if option.startswith("--"))
+            yield from (f"{prefix_words} {option}" for option in action.option_strings if option.startswith("--"))
 
 
 def client_names() -> Iterator[str]:

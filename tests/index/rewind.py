@@ -1,7 +1,7 @@
 """A database that has lost its newest commits, or was restored from a backup, while processes use it.
 
 All rows of some tables, and the next ids of the database, are saved and restored later.  Rows whose ids processes could
-cache (projects, users, aggregates) are not: other tests cover them.
+cache (projects, users, aggregates) are left out: other tests cover them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def save(database: Database) -> State:
     """Return the committed state."""
 
     def rows(db: Connection, table: sa.Table) -> list[dict[str, Any]]:
-        return [dict(row) for row in db.execute(sa.select(table).where(_changing(table))).mappings()]
+        return [dict(row) for row in db.execute(sa.select(table).where(_is_added(table))).mappings()]
 
     return database.snapshot(lambda db: {table.name: rows(db, table) for table in _TABLES})
 
@@ -54,7 +54,7 @@ def restore(database: Database, state: State) -> None:
     """Restore the saved state, in one transaction."""
     with without_foreign_keys(database) as connection:
         for table in _TABLES:
-            connection.execute(sa.delete(table).where(_changing(table)))
+            connection.execute(sa.delete(table).where(_is_added(table)))
             if state[table.name]:
                 connection.execute(sa.insert(table), state[table.name])
     with database.engine.connect() as connection:
@@ -80,7 +80,7 @@ def without_foreign_keys(database: Database) -> Iterator[Connection]:
             connection.connection.commit()
 
 
-def _changing(table: sa.Table) -> sa.ColumnElement[bool]:
+def _is_added(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return a condition for the rows that a new database does not contain."""
     standard = table in (resource_classes, traits)
     return table.c.name.startswith("CUSTOM_", autoescape=True) if standard else sa.true()

@@ -82,7 +82,7 @@ def test_amounts_equal_the_database(spare_slots: int, data: st.DataObject, world
             assert snapshot.totals() == totals(world)
 
 
-def test_a_class_without_inventory_has_no_amounts() -> None:
+def test_the_totals_of_a_class_without_inventory_are_zero() -> None:
     world = World()
     world.host("host", VCPU=4)
     world.classes["FPGA"] = 7

@@ -38,7 +38,7 @@ def change_providers(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
         leaf = name in world.members and all(other.parent != name for other in world.members.values())
         if leaf and draw(st.booleans()):
             del world.members[name]
-            # The same name is a new provider.
+            # A provider created later with this name is a new one.
             touched.add((name, world.ids.pop(name)))
             continue
         draw(members(world, name))
@@ -48,10 +48,10 @@ def change_providers(draw: st.DrawFn, world: World) -> set[tuple[str, int]]:
     return touched
 
 
-@pytest.mark.parametrize("spare_slots", [0, 64], ids=["wide columns", "sparse columns"])
+@pytest.mark.parametrize("spare_slots", [0, 64], ids=["dense columns", "sparse columns"])
 @examples(200)
 @given(data=st.data(), world=worlds())
-def test_edited_equals_built(spare_slots: int, data: st.DataObject, world: World) -> None:
+def test_an_edited_snapshot_equals_one_built_from_scratch(spare_slots: int, data: st.DataObject, world: World) -> None:
     # The share of slots with the class decides whether a column has a row for every slot.
     with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
         check_edits(data, world)
@@ -106,7 +106,7 @@ def test_a_snapshot_grows_beyond_its_spare_slots() -> None:
     assert contents(snapshot) == contents(world.snapshot())
 
 
-@pytest.mark.parametrize("spare_slots", [0, 64], ids=["wide columns", "sparse columns"])
+@pytest.mark.parametrize("spare_slots", [0, 64], ids=["dense columns", "sparse columns"])
 def test_a_step_size_added_later_counts(spare_slots: int) -> None:
     with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
         world = World()
@@ -150,7 +150,7 @@ def test_an_amount_beyond_32_bits_fits_nowhere() -> None:
             assert not column.fitting_slots(amount, slot_set)
 
 
-def test_a_column_shows_huge_capacities_and_at_most_max_unit() -> None:
+def test_a_column_contains_huge_capacities_and_limits_available_amounts_to_max_unit() -> None:
     world = World()
     world.host("host", VCPU=Stock(2**31 - 1, max_unit=7, allocation_ratio=2.0**40))
     snapshot = world.snapshot()

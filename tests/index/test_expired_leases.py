@@ -27,7 +27,7 @@ HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c011"
 
 @pytest.fixture
 def consumer(database):
-    """The only consumer of a host with eight VCPU, which it holds for an hour."""
+    """A consumer that holds all eight VCPU of a host, for an hour."""
     database.write(
         lambda db: LockedProvider.create(db, uuid=HOST, name="host").replace_inventories([Inventory("VCPU", 8)])
     )
@@ -65,7 +65,7 @@ def read_only(url):
     return url.update_query_dict({"init_command": "SET SESSION TRANSACTION READ ONLY"})
 
 
-def test_a_search_releases_expired_leases_and_another_worker_sees_it(database, consumer):
+def test_a_search_releases_expired_leases_and_another_worker_sees_the_release(database, consumer):
     index, other = LiveIndex(database), LiveIndex(database)
     assert (vcpu_usage(index.current()), vcpu_usage(other.current())) == (8, 8)
     lease.expire(database, consumer)
@@ -74,7 +74,7 @@ def test_a_search_releases_expired_leases_and_another_worker_sees_it(database, c
     assert vcpu_usage(other.current()) == 0
 
 
-def test_each_search_releases_the_leases_expired_by_then(database, consumer):
+def test_each_search_releases_the_leases_that_have_expired_by_then(database, consumer):
     index = LiveIndex(database)
     lease.expire(database, consumer)
     assert vcpu_usage(index.current()) == 0
@@ -109,7 +109,7 @@ def test_a_search_releases_only_some_of_many_expired_leases(database, consumer, 
     assert (vcpu_usage(index.current()), index.has_leases_left) == (0, False)
 
 
-def test_leases_released_by_others_are_not_awaited(database, consumer, monkeypatch):
+def test_an_index_has_no_leases_left_after_a_sweep_released_them(database, consumer, monkeypatch):
     monkeypatch.setattr(release, "BATCH", 1)
     monkeypatch.setattr(live, "SWEEP_TIME_LIMIT", 0)
     index = LiveIndex(database)
@@ -124,7 +124,7 @@ def test_leases_released_by_others_are_not_awaited(database, consumer, monkeypat
     assert not index.has_leases_left
 
 
-def test_a_read_only_database_fails_no_search(database, consumer, monkeypatch):
+def test_searches_of_a_read_only_database_succeed(database, consumer, monkeypatch):
     clock = Clock(1000.0)
     monkeypatch.setattr(lease_sweep, "time", clock)
     lease.expire(database, consumer)

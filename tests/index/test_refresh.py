@@ -148,7 +148,7 @@ STEPS = (
     suppress_health_check=[*HealthCheck],  # the test itself empties the database
 )
 @given(chance=st.randoms(use_true_random=False), steps=st.lists(st.sampled_from(STEPS), min_size=3, max_size=12))
-def test_refreshed_equals_built(synced_database, chance, steps):
+def test_a_refreshed_index_equals_one_built_from_scratch(synced_database, chance, steps):
     with contextlib.ExitStack() as stack:
         scenario = Scenario(stack, synced_database.clean(), chance)
         for step in steps:
@@ -158,7 +158,7 @@ def test_refreshed_equals_built(synced_database, chance, steps):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed(database, seed):
+def test_a_refreshed_index_equals_one_built_while_threads_write_and_processes_are_killed(database, seed):
     url = database.url.render_as_string(hide_password=False)
     stop = threading.Event()
 
@@ -175,13 +175,13 @@ def test_refreshed_equals_built_while_threads_and_processes_write_and_are_killed
         for thread in threads:
             thread.start()
         for round_ in range(3):
-            doomed = stack.enter_context(writes.process(url, 100 * seed + round_, 15, then_hold=True))
+            killed = stack.enter_context(writes.process(url, 100 * seed + round_, 15, then_hold=True))
             other = stack.enter_context(writes.process(url, 200 * seed + round_, 15, then_hold=False))
             for _ in range(10):
                 reader.look(must_follow=True)
-            doomed.wait_until(lambda doomed=doomed: "holding\n" in doomed.log.read_text())
+            killed.wait_until(lambda killed=killed: "holding\n" in killed.log.read_text())
             reader.look(must_follow=True)
-            doomed.kill()
+            killed.kill()
             while not other.ended:
                 time.sleep(0.01)
             assert other.log.read_text().endswith("done\n")
@@ -259,15 +259,15 @@ def test_a_feed_that_was_set_back_is_not_followed(reader):
     assert reader.followed == 1
 
 
-@pytest.mark.parametrize("goes_on", [0, 1, 3])
-def test_the_index_loses_a_commit_that_the_database_lost(reader, goes_on):
-    """Its writer does not notice, and continues with the next number, while readers have seen the lost one."""
+@pytest.mark.parametrize("later_writes", [0, 1, 3])
+def test_the_index_loses_a_commit_that_the_database_lost(reader, later_writes):
+    """The writer of the commit does not notice, and continues with the next number; readers have seen the lost one."""
     rename(reader, "one")
     state = rewind.save(reader.database)
     rename(reader, "lost")
     reader.look(must_follow=True)
     rewind.restore(reader.database, state)
-    for number in range(goes_on):
+    for number in range(later_writes):
         reader.database.write(lambda db, number=number: LockedProvider.lock(db, "other").rename(f"n{number}"))
     reader.look()
     assert reader.followed == 1
@@ -291,18 +291,18 @@ def expire_writer(reader, writer):
     maintain(reader.database)
 
 
-@pytest.mark.parametrize("writes_on", [True, False])
-def test_a_writer_that_was_ended_while_in_use_loses_no_change(reader, writes_on):
+@pytest.mark.parametrize("writes_again", [True, False])
+def test_a_writer_that_was_ended_while_in_use_loses_no_change(reader, writes_again):
     """For example, the database's clock was set forward, or the writer's machine was suspended."""
     with opened(reader.database.url) as sleeper:
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("one"))
         reader.look(must_follow=True)
         (writer,) = sleeper.writers.idle
-        if writes_on:
+        if writes_again:
             sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("two"))
         expire_writer(reader, writer.id)
         # If the writer has written nothing more, nothing is read again.
-        reader.look(must_follow=not writes_on)
+        reader.look(must_follow=not writes_again)
         sleeper.write(lambda db: LockedProvider.lock(db, "root").rename("three"))
         reader.look(must_follow=True)
         expire_writer(reader, -writer.id)
@@ -349,7 +349,7 @@ def test_a_reader_reads_everything_after_the_clock_was_set_back_by_hours(reader)
     assert not reader.followed
 
 
-def test_a_reader_that_paused_for_less_follows_existing_rows(reader):
+def test_a_reader_that_paused_for_less_than_the_limit_follows_existing_rows(reader):
     reader.age(2 * feed.RETENTION)
     rename(reader, "renamed")
     reader.look(must_follow=True)
@@ -365,7 +365,7 @@ def test_a_reader_that_missed_deleted_rows_reads_everything(reader):
     reader.look(must_follow=True)
 
 
-def test_too_many_changes_are_not_looked_up(reader):
+def test_more_changes_than_the_limit_are_not_returned(reader):
     for name in "abc":
         rename(reader, name)
 
@@ -399,7 +399,7 @@ def test_a_new_class_is_known(reader):
     assert "CUSTOM_NEW" in reader.indexed.snapshot.class_ids
 
 
-def test_a_small_index_follows_hundreds_of_changes(reader):
+def test_a_small_index_follows_a_hundred_changes(reader):
     def work(db):
         for number in range(100):
             LockedProvider.create(db, uuid=f"new {number}", name=f"new {number}")

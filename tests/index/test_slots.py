@@ -50,7 +50,7 @@ def test_operators_behave_like_set_operators(operation: Callable[[Any, Any], Any
 
 
 @given(st.lists(numbers, max_size=4))
-def test_union_and_intersection_of_several_sets(sets: list[frozenset[int]]) -> None:
+def test_unions_and_intersections_have_the_members_of_set_operations(sets: list[frozenset[int]]) -> None:
     for form in range(3):
         sets_in_form = [forms(members)[form] for members in sets]
         check(SlotSet.union(sets_in_form, SIZE), frozenset().union(*sets))
@@ -109,7 +109,9 @@ def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
 
 
 @given(st.data(), forests())
-def test_roots_and_trees_of_a_set(data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]) -> None:
+def test_a_forest_returns_the_roots_and_the_trees_of_a_set(
+    data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]
+) -> None:
     forest, roots = forest_and_roots
     members = data.draw(st.frozensets(st.integers(0, len(roots) - 1)))
     tops = frozenset(roots[slot] for slot in members)
@@ -121,7 +123,9 @@ def test_roots_and_trees_of_a_set(data: st.DataObject, forest_and_roots: tuple[F
 
 
 @given(st.data(), forests())
-def test_trees_of_a_few_roots_among_many_slots(data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]) -> None:
+def test_a_forest_returns_the_trees_of_a_few_roots_among_many_slots(
+    data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]
+) -> None:
     roots = forest_and_roots[1]
     forest = Forest.of_roots(roots, 1000)
     tops = data.draw(st.frozensets(st.sampled_from(roots)))
@@ -129,7 +133,7 @@ def test_trees_of_a_few_roots_among_many_slots(data: st.DataObject, forest_and_r
     assert members.slots().tolist() == [slot for slot, root in enumerate(roots) if root in tops]
 
 
-def test_a_sample_of_roots() -> None:
+def test_random_samples_contain_about_the_requested_number_of_roots() -> None:
     """Every third provider is a root."""
     forest = Forest.of_roots([slot - slot % 3 for slot in range(30_000)], 40_000)
     generator = np.random.default_rng(1)

@@ -50,7 +50,7 @@ class Writer:
         self.consumers = [f"{name}c{number}" for number in range(4)]
 
     def write(self, kinds: tuple[Callable[[Writer], Work], ...] | None = None) -> None:
-        """Do a random write, which may be refused."""
+        """Run a random write, which may be refused."""
         work = self.chance.choice(kinds or KINDS)(self)
         with contextlib.suppress(errors.Failure):
             self.database.write(work)
@@ -60,7 +60,7 @@ class Writer:
     def provider(self) -> str:
         return self.chance.choice(self.providers)
 
-    def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
+    def sample_names(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return up to three of the names, the first ones more often: custom names may not exist."""
         sample = [names[min(self.chance.randrange(len(names)), self.chance.randrange(len(names)))] for _ in range(3)]
         return tuple(dict.fromkeys(sample[self.chance.randrange(4) :]))
@@ -103,7 +103,7 @@ class Writer:
         ]
 
     def replace_stock(self, classes: tuple[str, ...] = CLASSES) -> Work:
-        uuid, records = self.provider(), self.stock(self.some(classes))
+        uuid, records = self.provider(), self.stock(self.sample_names(classes))
         return lambda db: LockedProvider.lock(db, uuid).replace_inventories(records)
 
     def add_stock(self) -> Work:
@@ -119,11 +119,11 @@ class Writer:
         return lambda db: LockedProvider.lock(db, uuid).remove_inventory(resource_class)
 
     def set_traits(self) -> Work:
-        uuid, names = self.provider(), self.some(TRAITS)
+        uuid, names = self.provider(), self.sample_names(TRAITS)
         return lambda db: LockedProvider.lock(db, uuid).replace_traits(names)
 
     def set_aggregates(self) -> Work:
-        uuid, names = self.provider(), self.some(AGGREGATES)
+        uuid, names = self.provider(), self.sample_names(AGGREGATES)
         guarded = bool(self.chance.randrange(2))
         return lambda db: LockedProvider.lock(db, uuid).replace_aggregates(names, advance=guarded)
 
@@ -178,7 +178,7 @@ class Writer:
         return lambda db: Trait.delete(db, name)
 
     def fail(self) -> Work:
-        """Do a write of another kind, which fails at its end."""
+        """Return a write of another kind, which fails at its end."""
         work = self.chance.choice(KINDS[:-1])(self)
 
         def failing(db: Transaction) -> None:

@@ -12,7 +12,7 @@ from placement.search.query.query import SearchQuery
 from tests.search import changes
 from tests.search.changes import Condition
 from tests.search.explanation_oracle import COUNTED, Change, Expected, impossible_together, mistakes
-from tests.search.narrowing_oracle import Narrowing, blocking, largest_amount
+from tests.search.narrowing_oracle import Narrowing, count_blocked, largest_amount
 from tests.world import World
 
 #: Maximum number of counted candidates of a relaxation.
@@ -78,7 +78,7 @@ def judge_steps(expected: Expected, explanation: Explanation) -> Iterator[str]:
         amounts = None
         if expected_step.amount is not None:
             class_, amount, before = expected_step.amount
-            blocked_by = blocking(expected.world, class_, amount, expected_step.removed)
+            blocked_by = count_blocked(expected.world, class_, amount, expected_step.removed)
             amounts = Shortfall(class_, amount, blocked_by, largest_amount(expected.world, class_, before))
         if step.amounts != amounts:
             yield f"steps: {step.amounts} in place of {amounts}"

@@ -60,11 +60,11 @@ class Narrowing:
     def _roots_of(self, names: frozenset[str]) -> frozenset[str]:
         return frozenset(map(self.world.root, names))
 
-    def _roots_supplied_by(self, own: frozenset[str], sharing: frozenset[str]) -> frozenset[str]:
-        """Return the roots of the trees that contain one of the providers, or with which one shares."""
+    def _roots_supplied_by(self, local: frozenset[str], sharing: frozenset[str]) -> frozenset[str]:
+        """Return the roots of the trees that contain a local provider, or with which a sharing provider shares."""
         aggregates = frozenset().union(*(self.members[name].aggregates for name in sharing))
         members_reached = {name for name, member in self.members.items() if member.aggregates & aggregates}
-        return self._roots_of(own | members_reached)
+        return self._roots_of(local | members_reached)
 
     def _members_with_any(self, any_of: AnyOf) -> list[frozenset[str]]:
         return [frozenset(n for n, member in self.members.items() if member.traits & names) for names in any_of]
@@ -94,9 +94,9 @@ class Narrowing:
 
     def _reachable_members(self) -> frozenset[str]:
         """Return the providers that can supply a remaining tree: its members, and those that share with it."""
-        own = self._in_trees(self.roots)
-        aggregates = frozenset().union(*(self.members[name].aggregates for name in own))
-        return own | {name for name in self.sharing if self.members[name].aggregates & aggregates}
+        local = self._in_trees(self.roots)
+        aggregates = frozenset().union(*(self.members[name].aggregates for name in local))
+        return local | {name for name in self.sharing if self.members[name].aggregates & aggregates}
 
     # --- rules ---
 
@@ -114,8 +114,8 @@ class Narrowing:
             if group.suffix:
                 continue
             if none_of := group.aggregates.none_of:
-                outside = frozenset(name for name in self.roots if not self.members[name].aggregates & none_of)
-                yield self._keep("member_of", "", outside)
+                allowed_roots = frozenset(name for name in self.roots if not self.members[name].aggregates & none_of)
+                yield self._keep("member_of", "", allowed_roots)
             if group.traits.any_of:
                 yield self._traits_step(group, frozenset(self.members))
 
@@ -163,24 +163,24 @@ class Narrowing:
 
     def _unsuffixed_steps(self, group: Group) -> Iterator[ExpectedStep]:
         yield from self._common_steps(group)
-        may_share = self.sharing
+        sharing_members = self.sharing
         if group.aggregates.any_of:
-            inside = self._members_in_aggregates(group.aggregates.any_of)
-            may_share &= inside
-            spanned = self._in_trees(frozenset(name for name in inside if self.world.root(name) == name))
-            yield self._choose("member_of", group, inside | spanned)
+            in_aggregates = self._members_in_aggregates(group.aggregates.any_of)
+            sharing_members &= in_aggregates
+            in_trees = self._in_trees(frozenset(name for name in in_aggregates if self.world.root(name) == name))
+            yield self._choose("member_of", group, in_aggregates | in_trees)
         eligible: frozenset[str] = frozenset()
         for class_, amount in group.resources.items():
             yield self._amount_step(group, self.chosen, class_, amount)
             local = self._with_capacity(self.chosen, class_, amount)
             eligible |= local
-            yield self._keep("group", "", self.roots & self._roots_supplied_by(local, local & may_share))
+            yield self._keep("group", "", self.roots & self._roots_supplied_by(local, local & sharing_members))
         if group.traits.any_of:
             yield self._traits_step(group, eligible)
 
 
-def blocking(world: World, class_: str, amount: int, removed: frozenset[str]) -> dict[str, int]:
-    """Return how many of the removed providers cannot serve the amount, by the property of the inventory to blame."""
+def count_blocked(world: World, class_: str, amount: int, removed: frozenset[str]) -> dict[str, int]:
+    """Return the number of removed providers that each property of their inventory excludes."""
     counts: dict[str, int] = {}
 
     def count(name: str) -> None:

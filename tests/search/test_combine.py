@@ -142,7 +142,7 @@ def test_trees_with_equal_canonical_forms_share_solutions() -> None:
 EVEN = tuple(2 * half for half in (230, 195, 154, 206, 163, 244, 150, 164, 194, 228, 152, 214, 184, 145, 198, 184, 161))
 
 
-def packing(root: int, *available: int) -> TreeProblem:
+def packing_problem(root: int, *available: int) -> TreeProblem:
     """Return a problem of groups that demand even amounts, on devices with the given amounts available."""
     requirements = Requirements(tuple(Demand(f"_{number}", {"VGPU": amount}) for number, amount in enumerate(EVEN)))
     devices = enumerate(available, root + 1)
@@ -150,14 +150,14 @@ def packing(root: int, *available: int) -> TreeProblem:
     return TreeProblem(requirements, (tuple(facts),) * len(EVEN), facts)
 
 
-def odd(root: int, difference: int = 0) -> TreeProblem:
+def hard_problem(root: int, difference: int = 0) -> TreeProblem:
     """Return a problem without a solution whose proof needs up to 4**17 assignments.
 
     The total is just enough, but each device has an odd amount and every demand is even.
     """
     capacity = sum(EVEN) // 4
     assert (capacity % 2, sum(EVEN) % 4) == (1, 0)
-    return packing(root, capacity - difference, capacity + difference, capacity, capacity)
+    return packing_problem(root, capacity - difference, capacity + difference, capacity, capacity)
 
 
 # --- limits ---
@@ -165,15 +165,15 @@ def odd(root: int, difference: int = 0) -> TreeProblem:
 
 def test_a_tree_above_its_work_limit_is_abandoned() -> None:
     budget = Budget()
-    assert not choose([odd(0)], budget=budget)
+    assert not choose([hard_problem(0)], budget=budget)
     assert budget.shortage == "operations"
 
 
 def test_abandoned_trees_do_not_use_up_the_budget_of_others() -> None:
     budget = Budget()
-    hard = [odd(100 * number, 2 * number) for number in range(20)]
+    hard = [hard_problem(100 * number, 2 * number) for number in range(20)]
     assert [
-        assignment(candidate)[0] for candidate in choose([*hard, packing(5000, *[5000] * 4)], 1, budget=budget)
+        assignment(candidate)[0] for candidate in choose([*hard, packing_problem(5000, *[5000] * 4)], 1, budget=budget)
     ] == [5001]
     assert budget.shortage == "operations"
 
@@ -279,24 +279,24 @@ def two_groups(
     return TreeProblem(requirements, domains, facts, may_repeat, skip_shared)
 
 
-@pytest.mark.parametrize("alone", [True, False], ids=["one provider", "several"])
-def test_the_constraint_that_refuses_a_tree_is_reported(alone: bool) -> None:
-    unshared = (11,) if alone else (11, 11)
-    shared = (20,) if alone else (20, 20)
+@pytest.mark.parametrize("single", [True, False], ids=["one provider", "several"])
+def test_the_constraint_that_refuses_a_tree_is_reported(single: bool) -> None:
+    unshared = (11,) if single else (11, 11)
+    shared = (20,) if single else (20, 20)
     assert refusals(two_groups(unshared, unshared, isolate=True)) == {"group_policy": 1}
     assert refusals(two_groups(unshared, unshared)) == {"resources:PGPU": 1}
     assert refusals(two_groups(shared, shared, skip_shared=True)) == {"already searched in another tree": 1}
     traits = Requirements((Demand("", {"VCPU": 1}), Demand("", {"DISK_GB": 1})), required=(frozenset({"T0"}),))
     facts = {1: ProviderFacts((1,)), 2: ProviderFacts((2,))}
-    domains = ((1,), (1,)) if alone else ((1,), (2,))
+    domains = ((1,), (1,)) if single else ((1,), (2,))
     assert refusals(TreeProblem(traits, domains, facts)) == {"required": 1}
 
 
-def test_rules_about_several_providers_are_reported() -> None:
+def test_constraints_and_empty_domains_are_reported() -> None:
     facts = {1: ProviderFacts((1, ROOT)), 2: ProviderFacts((2, ROOT))}
     groups = Demand("_A", {"VCPU": 1}), Demand("_B", {"DISK_GB": 1})
-    apart = Requirements(groups, same_subtrees=(frozenset({"_A", "_B"}),))
-    assert refusals(TreeProblem(apart, ((1,), (2,)), facts)) == {"same_subtree": 1}
+    in_one_subtree = Requirements(groups, same_subtrees=(frozenset({"_A", "_B"}),))
+    assert refusals(TreeProblem(in_one_subtree, ((1,), (2,)), facts)) == {"same_subtree": 1}
     assert refusals(TreeProblem(Requirements(groups, nested=False), ((1,), (2,)), facts)) == {
         "one provider per tree": 1
     }
@@ -348,6 +348,6 @@ def test_a_tree_with_its_own_candidates_is_not_reported() -> None:
 
 
 def test_abandoned_trees_are_reported() -> None:
-    assert refusals(odd(0), odd(100)) == {"work limit": 2}
+    assert refusals(hard_problem(0), hard_problem(100)) == {"work limit": 2}
     exhausted = Budget(fruitless=-FRUITLESS)
     assert refusals(devices(2, 2), budget=exhausted) == {"work limit": 1}

@@ -78,7 +78,7 @@ def test_a_search_that_runs_out_of_operations_returns_the_first_candidates(opera
 
 @pytest.mark.parametrize("minor", [10, 28, 29, 39])
 def test_a_response_that_runs_out_of_memory_contains_the_first_candidates(minor: int) -> None:
-    """Each of them is complete, with the summaries of its providers."""
+    """Each candidate is complete, with the summaries of its providers."""
     snapshot = costly_queries.hosts(600, 5)
     version = Version(1, minor)
     query = search_query(schema.LIST.validate([("resources", "VCPU:1")], version), version)

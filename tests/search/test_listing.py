@@ -41,7 +41,7 @@ def filters(draw: st.DrawFn, world: World) -> ProviderFilter:
 
 @examples(300)
 @given(data=st.data(), world=worlds())
-def test_a_provider_is_listed_if_it_matches_every_filter(data: st.DataObject, world: World) -> None:
+def test_a_list_contains_the_providers_that_match_every_filter(data: st.DataObject, world: World) -> None:
     snapshot = world.snapshot()
     for _ in range(5):
         conditions = data.draw(filters(world))

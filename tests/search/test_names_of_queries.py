@@ -38,16 +38,16 @@ def world() -> World:
 def test_the_first_unknown_name_of_a_query_is_reported(
     database: Database, root: tuple[str, ...], groups: list[tuple[str, tuple[str, ...]]], sentence: str | None
 ) -> None:
-    parsed = tuple(
+    query_groups = tuple(
         Group(f"_{number}", {class_: 1}, condition(*traits)) for number, (class_, traits) in enumerate(groups)
     )
-    query = SearchQuery(parsed, root_traits=condition(*root))
+    query = SearchQuery(query_groups, root_traits=condition(*root))
     if sentence is None:
         existence.check(query, world().snapshot(), database)
         return
-    with pytest.raises(errors.BadRequest) as refused:
+    with pytest.raises(errors.BadRequest) as raised:
         existence.check(query, world().snapshot(), database)
-    assert str(refused.value) == sentence
+    assert str(raised.value) == sentence
 
 
 def test_the_first_unknown_name_of_a_filter_is_reported(database: Database) -> None:
@@ -60,6 +60,6 @@ def test_the_first_unknown_name_of_a_filter_is_reported(database: Database) -> N
         ),
         (Group("", {"VCPU": 1}, condition("A")), 'Invalid trait(s) in "required" parameter: No such trait(s): A.'),
     ):
-        with pytest.raises(errors.BadRequest) as refused:
+        with pytest.raises(errors.BadRequest) as raised:
             existence.check_filter(ProviderFilter(group=group), snapshot, database)
-        assert str(refused.value).startswith(sentence)
+        assert str(raised.value).startswith(sentence)

@@ -13,7 +13,7 @@ from tests import caller, web
 
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
-#: Returns the names of the devices in the candidates of a service, for additional query parameters.
+#: A function of additional query parameters that returns the names of the devices in the candidates of a service.
 Candidates = Callable[..., list[str]]
 
 
@@ -61,13 +61,15 @@ def test_the_strategy_determines_the_order_of_hosts(
     assert "".join(name[0] for name in candidates("&limit=4")) == hosts[:4]
 
 
-@pytest.mark.parametrize(("configured", "count", "of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)])
+@pytest.mark.parametrize(
+    ("configured", "count", "count_of_ten"), [(4, 4, 4), (1, 1, 1), (0, 0, 0), (-1, 6, 6), (100, 6, 6)]
+)
 def test_the_configured_limit_applies_to_requests_without_a_lower_one(
-    service: Callable[..., Candidates], configured: int, count: int, of_ten: int
+    service: Callable[..., Candidates], configured: int, count: int, count_of_ten: int
 ) -> None:
     candidates = service(max_allocation_candidates=configured)
     assert len(candidates()) == count
-    assert len(candidates("&limit=10")) == of_ten
+    assert len(candidates("&limit=10")) == count_of_ten
     assert len(candidates("&limit=1")) == min(1, count)
 
 

@@ -17,7 +17,7 @@ REPEATED = "already searched in another tree"
 RULES = {"group_policy", "same_subtree", "required", "one provider per tree", REPEATED}
 
 
-def refused_in_combining(result: SearchResult) -> int:
+def refusals_in_combining(result: SearchResult) -> int:
     left_out = sum(refusal.trees for refusal in result.refusals.narrowing if refusal.rule == REPEATED)
     return sum(result.refusals.combining.values()) + left_out
 
@@ -28,12 +28,12 @@ def check(query: SearchQuery, world: World) -> None:
     assert {rule for rule in result.refusals.combining if not rule.startswith("resources:")} <= RULES
     remaining = narrow(query, snapshot, Budget(), Refusals()).roots.count
     if not result.candidates:
-        assert refused_in_combining(result) == remaining
+        assert refusals_in_combining(result) == remaining
         return
     # The tree of a candidate is certain only if no provider shares.
     if not any("MISC_SHARES_VIA_AGGREGATE" in member.traits for member in world.members.values()):
         trees = {snapshot.provider(next(iter(candidate.mappings.values()))[0]).root for candidate in result.candidates}
-        assert refused_in_combining(result) + len(trees) == remaining
+        assert refusals_in_combining(result) + len(trees) == remaining
 
 
 @examples(400)
@@ -60,7 +60,7 @@ def test_trees_that_lead_to_the_same_candidates_are_counted() -> None:
     """Three hosts without disks and the pool's own tree have the same candidate."""
     result = find(SearchQuery((Group(resources={"DISK_GB": 1}),)), pool_and_hosts(3).snapshot())
     assert len(result.candidates) == 1
-    assert refused_in_combining(result) == 3
+    assert refusals_in_combining(result) == 3
 
 
 def test_each_of_several_equivalent_trees_is_counted_as_refused() -> None:

@@ -24,9 +24,9 @@ def random_problem(chance: random.Random) -> TreeProblem:
     count = chance.randint(2, 5)
     facts: dict[int, ProviderFacts] = {}
     for number in range(count):
-        above = facts[chance.randrange(number)].ancestry if number and chance.random() < 0.8 else ()
+        ancestors = facts[chance.randrange(number)].ancestry if number and chance.random() < 0.8 else ()
         facts[number] = ProviderFacts(
-            (number, *above),
+            (number, *ancestors),
             frozenset(trait for trait in TRAITS[:2] if chance.random() < 0.4),
             chance.random() < 0.3,
             {name: chance.choice((1, 1, 2, 3)) for name in CLASSES},
@@ -34,8 +34,8 @@ def random_problem(chance: random.Random) -> TreeProblem:
     classes = chance.choice(((), (), CLASSES[:1], CLASSES))
     demands = [Demand("", {name: 1}) for name in classes]
     for suffix in SUFFIXES[: chance.randint(0 if demands else 1, 4)]:
-        demanded = chance.choice(((), CLASSES[:1], CLASSES[:1], CLASSES[1:], CLASSES))
-        demands.append(Demand(suffix, {name: chance.choice((1, 1, 2)) for name in demanded}))
+        demanded_classes = chance.choice(((), CLASSES[:1], CLASSES[:1], CLASSES[1:], CLASSES))
+        demands.append(Demand(suffix, {name: chance.choice((1, 1, 2)) for name in demanded_classes}))
     chance.shuffle(demands)
     some_domains = [tuple(chance.sample(range(count), chance.randint(1, count))) for _ in range(3)]
     names = [demand.suffix for demand in demands if demand.suffix]
@@ -57,35 +57,36 @@ def random_problem(chance: random.Random) -> TreeProblem:
     return TreeProblem(requirements, tuple(domains), facts, skip_shared, skip_shared)
 
 
-def allowed(problem: TreeProblem, assigned: tuple[int, ...]) -> bool:
+def is_solution(problem: TreeProblem, assignment: tuple[int, ...]) -> bool:
     requirements, facts = problem.requirements, problem.facts
-    pairs = [*zip(requirements.demands, assigned, strict=True)]
+    pairs = [*zip(requirements.demands, assignment, strict=True)]
     suffixed = [number for demand, number in pairs if demand.suffix]
     suppliers = {number for demand, number in pairs if demand.amounts}
     sums = Counter[tuple[int, str]]()
     for demand, number in pairs:
         sums.update({(number, name): amount for name, amount in demand.amounts.items()})
     unsuffixed = frozenset[str]().union(*(facts[number].traits for demand, number in pairs if not demand.suffix))
-    together = [
+    providers_of_subtrees = [
         {number for demand, number in pairs if demand.suffix in suffixes} for suffixes in requirements.same_subtrees
     ]
     return (
         not (requirements.isolate and len(suffixed) > len(set(suffixed)))
         and all(
-            any(all(top in facts[number].ancestry for number in numbers) for top in numbers) for numbers in together
+            any(all(top in facts[number].ancestry for number in numbers) for top in numbers)
+            for numbers in providers_of_subtrees
         )
         and all(names & unsuffixed for names in requirements.required)
         and not (not requirements.nested and len(suppliers) > len({facts[number].ancestry[-1] for number in suppliers}))
-        and not (problem.skip_shared and all(facts[number].shares for number in assigned))
+        and not (problem.skip_shared and all(facts[number].shares for number in assignment))
         and all(amount <= facts[number].available[name] for (number, name), amount in sums.items())
     )
 
 
 def brute_force(problem: TreeProblem) -> Iterator[Mappings]:
-    for assigned in itertools.product(*problem.domains):
-        if allowed(problem, assigned):
+    for assignment in itertools.product(*problem.domains):
+        if is_solution(problem, assignment):
             mappings: dict[str, set[int]] = {}
-            for demand, number in zip(problem.requirements.demands, assigned, strict=True):
+            for demand, number in zip(problem.requirements.demands, assignment, strict=True):
                 mappings.setdefault(demand.suffix, set()).add(number)
             yield tuple((suffix, frozenset(numbers)) for suffix, numbers in mappings.items())
 

@@ -1,4 +1,4 @@
-"""The worked example (docs: api-worked-example), number by number.
+"""The numbers of the worked example (docs: api-worked-example).
 
          aggregate A
  ______/    |   |   \\_______
@@ -81,5 +81,5 @@ def test_the_numbers_of_the_worked_example_are_right(
 
 def test_a_request_for_three_classes_has_five_candidates(world: World) -> None:
     result = find(SearchQuery((Group(resources=THREE_CLASSES),)), world.snapshot())
-    users = [{result.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in result.candidates]
-    assert sorted(map(sorted, users)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]
+    providers = [{result.snapshot.provider(slot).uuid for slot in candidate.amounts} for candidate in result.candidates]
+    assert sorted(map(sorted, providers)) == [["cn1", "ss"], ["cn1", "ss2"], ["cn2"], ["cn2", "ss"], ["cn2", "ss2"]]

@@ -68,7 +68,7 @@ def test_the_readme_explains_every_kind():
 
 @pytest.fixture
 def checkout(tmp_path):
-    """Create a directory with the changelog of this repository and one fragment of each kind."""
+    """Return a directory with the changelog of this repository and one fragment of each kind."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copy(ROOT / TOWNCRIER["filename"], tmp_path)
     fragments_directory = tmp_path / TOWNCRIER["directory"]

@@ -18,7 +18,7 @@ READERS = {
     "extensions/orphans/nova",  # requests the changes since a time, with a margin for nova's clocks
     "extensions/terminal/watching",  # prints the time
     "middleware/profiler",  # names files
-    "tracing/inner_spans",  # dates spans, which a collector compares with those of other hosts
+    "tracing/inner_spans",  # dates spans, which a collector compares with the spans of other hosts
 }
 
 

@@ -24,7 +24,7 @@ REQUEST_ID = re.compile("req-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]
 
 
 @endpoint()
-def well(req):
+def show_user(req):
     return ok(web.user(req))
 
 
@@ -38,7 +38,7 @@ def fail(_req):
     raise sa.exc.ProgrammingError("SELECT secret FROM t", {}, Exception("secret"))
 
 
-TABLE = {"/": {"GET": well}, "/well": {"GET": well}, "/conflict": {"GET": conflict}, "/broken": {"GET": fail}}
+TABLE = {"/": {"GET": show_user}, "/well": {"GET": show_user}, "/conflict": {"GET": conflict}, "/broken": {"GET": fail}}
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,10 @@ def app():
 
 
 def test_a_failure_of_a_layer_is_rendered_in_the_form_of_the_api():
-    def refusing(_application, _service):
+    def refusing_layer(_application, _service):
         return lambda *_request: conflict.handler(None)
 
-    app = web.service(TABLE, layers=(*deploy.LAYERS, refusing))
+    app = web.service(TABLE, layers=(*deploy.LAYERS, refusing_layer))
     answer = web.ask(app, "GET", "/well", ADMIN)
     assert (answer.status_int, answer.json["errors"][0]["title"]) == (409, "Conflict")
     assert "openstack-api-version" not in answer.headers
@@ -72,7 +72,7 @@ def test_a_failure_of_a_layer_is_rendered_in_the_form_of_the_api():
         ("/broken", ADMIN, 500, False),
     ],
 )
-def test_every_reply_has_a_request_id_and_names_a_negotiated_version(app, path, headers, status, versioned):
+def test_every_response_has_a_request_id_and_names_a_negotiated_version(app, path, headers, status, versioned):
     answer = web.ask(app, "GET", path, {"openstack-api-version": "placement 1.7"} | headers)
     assert answer.status_int == status
     assert REQUEST_ID.fullmatch(answer.headers["x-openstack-request-id"])
@@ -142,7 +142,7 @@ def test_other_preflight_requests_get_no_cors_headers(open_app, headers):
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
 
 
-def test_every_reply_including_401_has_cors_headers(open_app):
+def test_every_response_including_401_has_cors_headers(open_app):
     for headers, status in ((ADMIN, 200), ({}, 401)):
         answer = web.ask(open_app, "GET", "/well", {"origin": "http://h"} | headers)
         assert answer.status_int == status
@@ -236,7 +236,7 @@ def test_the_service_starts_on_a_new_database_and_again_on_the_same(tmp_path):
     assert class_names(first)[-1] == "CUSTOM_X"
 
 
-def test_two_services_in_one_process_do_not_mix(tmp_path):
+def test_two_services_in_one_process_share_no_policy_and_no_data(tmp_path):
     sync = {"placement_database__sync_on_startup": True}
     strict = deploy.loadapp(sqlite(tmp_path / "a", **sync))
     legacy = deploy.loadapp(sqlite(tmp_path / "b", oslo_policy__enforce_new_defaults=False, **sync))

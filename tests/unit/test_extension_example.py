@@ -59,9 +59,9 @@ def run_program(tmp_path):
     distribution.install(PAGE, tmp_path / "site")
 
     def run(program: str, *lines: str) -> str:
-        basis = ["[api]", "auth_strategy = noauth2"]
-        basis += ["[placement_database]", "connection = sqlite://", "sync_on_startup = true"]
-        (tmp_path / "placement.conf").write_text("\n".join([*basis, *lines]))
+        basic_lines = ["[api]", "auth_strategy = noauth2"]
+        basic_lines += ["[placement_database]", "connection = sqlite://", "sync_on_startup = true"]
+        (tmp_path / "placement.conf").write_text("\n".join([*basic_lines, *lines]))
         result = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / "placement.conf")],
             cwd=ROOT,
@@ -80,7 +80,7 @@ def test_an_installed_extension_is_served_as_the_page_shows(run_program):
     run_program(EXAMPLES)
 
 
-def test_its_option_and_its_rule_take_effect(run_program):
+def test_the_option_and_the_rule_of_the_extension_take_effect(run_program):
     output = json.loads(run_program(CHILD, "[extensions]", "enabled = hello", "[hello]", "word = Good morning"))
     assert output == {
         "status": 200,
@@ -91,7 +91,7 @@ def test_its_option_and_its_rule_take_effect(run_program):
     }
 
 
-def test_a_policy_file_may_override_its_rule(run_program, tmp_path):
+def test_a_policy_file_may_override_the_rule_of_the_extension(run_program, tmp_path):
     (tmp_path / "policy.yaml").write_text('"hello:show": "role:nobody"\n')
     output = json.loads(run_program(CHILD, "[oslo_policy]", f"policy_file = {tmp_path}/policy.yaml"))
     assert output["status"] == 403
@@ -105,9 +105,9 @@ def test_a_disabled_extension_has_no_routes_options_or_rules(run_program, enable
 
 @pytest.mark.parametrize("page", [PAGE, "docs/whole-extension.rst"])
 def test_the_examples_import_only_modules_promised_to_extensions(page):
-    promised = promised_files()
-    assert {"placement/extension.py", "placement/db/schema/tables.py"} <= promised
-    assert imported_by(page) - promised == set()
+    promised_modules = promised_files()
+    assert {"placement/extension.py", "placement/db/schema/tables.py"} <= promised_modules
+    assert files_imported_by(page) - promised_modules == set()
 
 
 def promised_files():
@@ -116,7 +116,7 @@ def promised_files():
     return set(re.findall(r"``(placement/[\w/]+\.py)``", table))
 
 
-def imported_by(page):
+def files_imported_by(page):
     """Return the files of the core that the blocks of a page import."""
     modules = [ast.parse(block.text) for block in blocks(PAGES[page]) if block.language == "python"]
     names = {

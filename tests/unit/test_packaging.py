@@ -45,16 +45,16 @@ OPTIONAL = {
 }
 
 
-def normal(name):
+def normalize(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def required_distributions(text):
     """Return the distributions named in lines of requirements."""
-    return {normal(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
+    return {normalize(re.match(r"[\w.-]+", line).group()) for line in text.split("\n") if line.strip()}
 
 
-def imported_at_start(path):
+def top_level_imports(path):
     """Yield the top-level packages that the module imports outside of functions."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Import):
@@ -72,9 +72,9 @@ def test_every_entry_point_is_callable_or_an_extension(entry_point):
 
 def imported_distributions(paths, preferred=frozenset()):
     """Return the distributions that the modules import; if several provide a package, a preferred one."""
-    modules = {name for path in paths for name in imported_at_start(path)} - set(sys.stdlib_module_names)
+    modules = {name for path in paths for name in top_level_imports(path)} - set(sys.stdlib_module_names)
     distributions = importlib.metadata.packages_distributions()
-    alternatives = [{*map(normal, distributions[name])} for name in modules - {"placement"}]
+    alternatives = [{*map(normalize, distributions[name])} for name in modules - {"placement"}]
     return {min(names & preferred or names) for names in alternatives}
 
 
@@ -141,7 +141,7 @@ def test_a_release_fails_if_a_python_version_is_missing(tmp_path):
 
 
 def git_files():
-    """Return the names of the files in the repository, or None where this is no repository."""
+    """Return the names of the files in the repository, or None outside of a repository."""
     try:
         output = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -138,8 +138,8 @@ def test_other_clients_send_while_a_client_waits(scripted_server: ScriptedServer
             order.append("other")
 
     result = load.run(server, [waiting(), busy()], seconds=60)
-    at = order.index("before"), order.index("after")
-    assert "other" in order[slice(*at)]
+    start, end = order.index("before"), order.index("after")
+    assert "other" in order[start:end]
     assert result.answers == 2 + order.count("other")
 
 

@@ -44,7 +44,7 @@ def test_short_work_prints_nothing():
     assert stderr.getvalue() == ""
 
 
-def test_nothing_is_printed_after_the_end():
+def test_the_printing_thread_ends_with_the_work():
     with captured_stderr() as stderr, Progress("Counting", first=0.001) as progress:
         wait_for_output(stderr, "Counting")
     assert not progress._printer.is_alive()

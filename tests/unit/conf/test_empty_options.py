@@ -78,8 +78,8 @@ def test_an_empty_value_works_or_is_reported(restored_logging, directory, monkey
         assert re.fullmatch(rf"placement cannot start: \[{section}\]{name}: \w.*", line)
         return
     body = f'{{"name": "{name}", "uuid": "{UUID}"}}'.encode()
-    typed = ADMIN | {"content-type": "application/json"}
-    assert web.ask(app, "POST", "/resource_providers", typed, body).status_int == 200
+    headers = ADMIN | {"content-type": "application/json"}
+    assert web.ask(app, "POST", "/resource_providers", headers, body).status_int == 200
     for path in ("/", "/healthcheck", "/resource_providers", "/allocation_candidates?resources=VCPU:1", "/usages"):
         answer = web.ask(app, "GET", path, ADMIN)
         assert answer.status_int == (400 if path == "/usages" else 200), answer.text

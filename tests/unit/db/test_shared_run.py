@@ -106,7 +106,7 @@ def test_a_failure_is_raised_in_all_waiting_threads_and_not_later(threads):
     assert work.runs == 3
 
 
-def test_an_internal_error_is_not_shared():
+def test_the_work_runs_again_after_an_internal_error():
     work = Work({1: ZeroDivisionError()})
     work.release.set()
     shared = shared_run(work)

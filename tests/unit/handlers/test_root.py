@@ -31,7 +31,7 @@ def app():
 
 
 @pytest.fixture(scope="module")
-def with_pages():
+def app_with_pages():
     """Return the service with an API that has pages."""
     pages = dataclasses.replace(routes.PLACEMENT, prefix="/pages", routes={}, has_pages=True)
     return web.mount(dataclasses.replace(routes.PLACEMENT, routes=TABLE), pages)
@@ -53,7 +53,7 @@ BROWSERS = [
     "text/html",
     "text/html, application/json;q=0.9",
 ]
-OTHERS = [
+OTHER_CLIENTS = [
     None,
     "*/*",
     "application/json",
@@ -67,21 +67,25 @@ OTHERS = [
 
 @pytest.mark.parametrize("accept", BROWSERS)
 @pytest.mark.parametrize("mount", ["", "/below/this"])
-def test_a_browser_is_redirected_to_the_pages(with_pages, accept, mount):
-    answer = web.ask(with_pages, "GET", "/", {"accept": accept}, environ={"SCRIPT_NAME": mount})
+def test_a_browser_is_redirected_to_the_pages(app_with_pages, accept, mount):
+    answer = web.ask(app_with_pages, "GET", "/", {"accept": accept}, environ={"SCRIPT_NAME": mount})
     assert (answer.status_int, answer.body) == (302, b"")
     assert answer.headers["location"] == f"http://localhost:80{mount}/pages/"
     assert "accept" in answer.headers.getall("vary")
 
 
-@pytest.mark.parametrize("accept", OTHERS)
-def test_other_clients_are_not_redirected(app, with_pages, accept):
+@pytest.mark.parametrize("accept", OTHER_CLIENTS)
+def test_other_clients_are_not_redirected(app, app_with_pages, accept):
     headers = {} if accept is None else {"accept": accept}
-    with_page, without_page = (web.ask(application, "GET", "/", headers) for application in (with_pages, app))
-    assert (
-        (with_page.status_int, with_page.body) == (without_page.status_int, without_page.body) == (200, with_page.body)
+    reply_with_pages, reply_without_pages = (
+        web.ask(application, "GET", "/", headers) for application in (app_with_pages, app)
     )
-    assert sorted(with_page.headers) == sorted(without_page.headers)
+    assert (
+        (reply_with_pages.status_int, reply_with_pages.body)
+        == (reply_without_pages.status_int, reply_without_pages.body)
+        == (200, reply_with_pages.body)
+    )
+    assert sorted(reply_with_pages.headers) == sorted(reply_without_pages.headers)
 
 
 @pytest.mark.parametrize("accept", BROWSERS)

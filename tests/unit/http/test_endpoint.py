@@ -53,12 +53,12 @@ def position_in_the_body(req):
 
 
 @endpoint(negotiates=False)
-def takes_any_accept(_req):
+def accept_any_type(_req):
     return no_content()
 
 
 @endpoint(policy="placement:usages", target=lambda req: {"project_id": req.unchecked_parameter("project_id")})
-def of_project(_req):
+def show_project(_req):
     return no_content()
 
 
@@ -109,8 +109,8 @@ TABLE = {
     "/method": {"PUT": gated_by_method},
     "/failure": {"PUT": gated_by_a_failure},
     "/late": {"GET": gated_late, "PUT": gated_late},
-    "/any": {"GET": takes_any_accept},
-    "/of_project": {"GET": of_project},
+    "/any": {"GET": accept_any_type},
+    "/of_project": {"GET": show_project},
     "/two": {"GET": (before_traits, since_traits)},
     "/query": {"GET": with_a_query},
     "/no_query": {"GET": without_a_query},

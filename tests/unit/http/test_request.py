@@ -32,9 +32,9 @@ def test_a_request_is_a_webob_request():
     assert req.accept.acceptable_offers(["text/plain", "text/html"]) == [("text/html", 1.0)]
 
 
-@pytest.mark.parametrize(("own", "base"), [(Request, webob.Request), (Reply, webob.Response)])
-def test_no_attribute_of_webob_is_redefined(own, base):
-    assert not [name for name in vars(own) if not name.startswith("__") and hasattr(base, name)]
+@pytest.mark.parametrize(("extended_class", "base_class"), [(Request, webob.Request), (Reply, webob.Response)])
+def test_no_attribute_of_webob_is_redefined(extended_class, base_class):
+    assert not [name for name in vars(extended_class) if not name.startswith("__") and hasattr(base_class, name)]
     assert "GET /a?b=c" in str(Request(webob.Request.blank("/a?b=c").environ))
 
 

@@ -28,12 +28,12 @@ DOCUMENT = (Path(__file__).parents[3] / "docs" / "observability.rst").read_text(
 
 
 @endpoint()
-def well(_req, **_values):
+def succeed(_req, **_values):
     return no_content()
 
 
 @endpoint()
-def full(_req, consumer_uuid):
+def refuse(_req, consumer_uuid):
     if consumer_uuid == "bad":
         raise errors.MalformedJSON(reason="none")
     raise errors.CapacityExceeded(resource_class="VCPU", uuid="some")
@@ -45,10 +45,10 @@ def fail_internally(_req, **_values):
 
 
 TABLE = {
-    "/": {"GET": well},
-    "/traits/{name}": {"GET": well},
-    CONSUMER: {"PUT": full, "DELETE": well},
-    "/allocations": {"POST": well},
+    "/": {"GET": succeed},
+    "/traits/{name}": {"GET": succeed},
+    CONSUMER: {"PUT": refuse, "DELETE": succeed},
+    "/allocations": {"POST": succeed},
     "/reshaper": {"POST": fail_internally},
 }
 
@@ -216,9 +216,9 @@ def test_every_metric_is_documented_with_its_labels():
         assert all(f"``{label}``" in row for label in metric._labelnames), metric._name
 
 
-@pytest.mark.parametrize("word", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
-def test_every_label_value_is_documented(word):
-    assert f"``{word}``" in DOCUMENT
+@pytest.mark.parametrize("value", [*signals.ErrorLabel.__args__, *signals.ReloadCause.__args__, "changed"])
+def test_every_label_value_is_documented(value):
+    assert f"``{value}``" in DOCUMENT
 
 
 def test_the_documented_alerts_are_valid_rules():

@@ -130,9 +130,9 @@ def test_identity_headers_of_the_client_are_ignored(app):
         None,
     ]
     assert web.ask(app, "GET", "/", headers).json == [None, None, [], None]
-    people = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
-    headers |= {f"x-{subject}-{field}": "root" for subject in people for field in ("id", "name")}
-    headers |= {f"x-service-{subject}-id": "root" for subject in people} | {"x-is-admin-project": "false"}
+    subjects = ("user", "user-domain", "project", "project-domain", "domain", "tenant")
+    headers |= {f"x-{subject}-{field}": "root" for subject in subjects for field in ("id", "name")}
+    headers |= {f"x-service-{subject}-id": "root" for subject in subjects} | {"x-is-admin-project": "false"}
     expected = web.ask(app, "GET", "/policy", as_user("nova", "right")).json
     assert web.ask(app, "GET", "/policy", headers | as_user("nova", "right")).json == expected
 

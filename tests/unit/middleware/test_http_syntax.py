@@ -17,13 +17,13 @@ ADMIN = {"HTTP_X_AUTH_TOKEN": "admin"}
 
 
 @endpoint()
-def where(req):
+def show(req):
     return ok([req.absolute_url("/there"), web.user(req).user_id])
 
 
 @pytest.fixture(scope="module")
 def app():
-    return web.service({"/": {"GET": where}, "/here": {"GET": where}})
+    return web.service({"/": {"GET": show}, "/here": {"GET": show}})
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def app():
         {"SERVER_PROTOCOL": "HTTP/1.1\nSet-Cookie: e=1"},
     ],
 )
-def test_control_characters_are_refused(app, environ, caplog):
+def test_control_characters_and_invalid_methods_are_refused(app, environ, caplog):
     caplog.set_level(logging.INFO)
 
     def server(base_environ, start_response):

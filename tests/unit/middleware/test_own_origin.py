@@ -59,7 +59,7 @@ def test_the_origin_of_a_page_is_checked_before_the_password(tmp_path):
 @pytest.mark.parametrize(
     ("allowed_origin", "status"), [("https://example.org", 200), ("https://example.com", 403), ("*", 403)]
 )
-def test_a_page_of_an_allowed_origin_may_write(tmp_path, allowed_origin, status):
+def test_only_a_page_of_a_listed_origin_may_write(tmp_path, allowed_origin, status):
     app = serve(tmp_path, cors__allowed_origin=[allowed_origin])
     assert web.ask(app, "POST", "/thing", PASSWORD | FOREIGN).status_int == status
 
@@ -92,7 +92,7 @@ def test_a_page_of_any_origin_may_send_a_token():
         ({"HTTP_ORIGIN": "http://[here:8778"}, False),
     ],
 )
-def test_a_browser_states_the_origin_of_the_page_that_sends_a_request(headers, is_own):
+def test_pages_of_other_origins_are_recognized_by_the_headers_of_browsers(headers, is_own):
     assert is_own_origin({"HTTP_HOST": "here:8778", **headers}) is is_own
 
 

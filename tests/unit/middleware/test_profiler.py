@@ -95,7 +95,7 @@ class MemoryDriver(base.Driver):
 
     @classmethod
     def get_name(cls):
-        return "kept"
+        return "memory"
 
     def notify(self, info, **_):
         self.traces_sent.append(info)
@@ -117,7 +117,7 @@ def signed_headers():
     return ADMIN | {"x-trace-info": content.decode(), "x-trace-hmac": signature}
 
 
-TRACING = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_string = kept://\n"
+TRACING = "enabled = true\nhmac_keys = key\ntrace_sqlalchemy = true\nconnection_string = memory://\n"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,6 @@ def test_traces_are_sent_if_osprofiler_is_enabled_and_the_client_has_the_key(
 def test_an_unusable_profiler_backend_is_logged_and_requests_are_served(configuration_of, tmp_path, caplog):
     with opened(f"sqlite:///{tmp_path}/x") as database:
         made.sync(database.engine)
-        app = deploy.loadapp(configuration_of(TRACING.replace("kept", "unknown")), database)
+        app = deploy.loadapp(configuration_of(TRACING.replace("memory", "unknown")), database)
         assert web.ask(app, "GET", "/resource_providers", signed_headers()).status_int == 200
     assert "osprofiler is disabled" in caplog.text

@@ -26,12 +26,12 @@ def ids(req):
 
 
 @endpoint()
-def nothing(_req):
+def show_nothing(_req):
     return no_content()
 
 
 @endpoint()
-def laborious(_req):
+def work(_req):
     """A handler that publishes timings and a retry, as databases and searches do."""
     for seconds in (0.25, 0.5):
         signals.timing("sql", seconds)
@@ -40,31 +40,31 @@ def laborious(_req):
 
 
 @endpoint()
-def waiting(_req):
+def wait(_req):
     """A handler whose request asked it to wait for an hour."""
     signals.timing("wait", 3600.0)
     return no_content()
 
 
 @endpoint()
-def searching(req, result):
+def search(req, result):
     req.log_search(int(result), "" if int(result) else "resources")
     return ok({})
 
 
 @endpoint()
-def missing(_req, name):
+def fail(_req, name):
     raise errors.ProviderNotFound(uuid=name)
 
 
 TABLE = {
     "/": {"GET": ids},
     "/ids": {"GET": ids},
-    "/nothing": {"GET": nothing},
-    "/laborious": {"GET": laborious},
-    "/waiting": {"GET": waiting},
-    "/missing/{name}": {"GET": missing},
-    "/searching/{result}": {"GET": searching},
+    "/nothing": {"GET": show_nothing},
+    "/laborious": {"GET": work},
+    "/waiting": {"GET": wait},
+    "/missing/{name}": {"GET": fail},
+    "/searching/{result}": {"GET": search},
 }
 
 
@@ -80,18 +80,18 @@ def lines(caplog, level):
 
 
 @pytest.mark.parametrize(
-    ("result", "ends", "fields"),
+    ("result", "line_end", "fields"),
     [
         ("12", "microversion: 1.0 found: 12", {"found": 12}),
         ("0", "microversion: 1.0 found: 0 obstacle: resources", {"found": 0, "obstacle": "resources"}),
     ],
 )
-def test_the_line_of_a_search_contains_its_result(app, caplog, result, ends, fields):
+def test_the_line_of_a_search_contains_its_result(app, caplog, result, line_end, fields):
     caplog.set_level(logging.INFO)
     web.ask(app, "GET", f"/searching/{result}", ADMIN)
     web.ask(app, "GET", "/nothing", ADMIN)
     search, other = [record for record in caplog.records if "request_log" in record.name]
-    assert search.getMessage().endswith(ends)
+    assert search.getMessage().endswith(line_end)
     assert fields.items() <= search.extra.items()
     assert ("obstacle" in search.extra) == ("obstacle" in fields)
     assert "found" not in other.getMessage()
@@ -224,7 +224,7 @@ def test_a_log_record_has_no_values_of_layers_that_did_not_run(app, caplog):
 
 @pytest.fixture
 def service_with_threshold():
-    """Return a function that makes a service with a threshold, in seconds, for slow requests."""
+    """Return a function that creates a service with a threshold, in seconds, for slow requests."""
     yield lambda threshold: web.service(TABLE, api__slow_request_threshold=threshold)
     TIMINGS.disconnect()
 

@@ -16,7 +16,7 @@ SETTINGS = SimpleNamespace(
 )
 
 
-def test_a_body_of_the_newest_version_states_everything():
+def test_a_claim_of_the_newest_version_has_the_owner_and_generation_of_its_body():
     body = {
         "allocations": {"host": {"generation": 7, "resources": {"VCPU": 1, "DISK_GB": 5}}},
         "project_id": "p",
@@ -30,7 +30,7 @@ def test_a_body_of_the_newest_version_states_everything():
     ]
 
 
-def test_a_body_of_the_first_version_states_no_owner_and_no_generation():
+def test_a_claim_of_the_first_version_has_the_configured_owner_and_any_generation():
     body = {"allocations": [{"resource_provider": {"uuid": "host"}, "resources": {"VCPU": 1}}]}
     (claim,) = claims({"c": body}, SETTINGS)
     assert claim == Claim("c", {"host": {"VCPU": 1}}, Owner("no-project", "no-user"), ANY_GENERATION)

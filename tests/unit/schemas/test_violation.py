@@ -92,7 +92,7 @@ def test_all_names_are_listed_if_none_is_similar():
     assert failure.expected == ("one of uuid, count, least, names, kind, flag, when, place, owner and amounts")
 
 
-def test_a_long_value_is_cut_and_a_long_list_too():
+def test_a_long_value_and_a_long_list_are_truncated():
     failure = refusal({"things": "x" * 10_000})
     assert len(failure.line) < 400
     query = Query(Object(Field("kind", string(enum=[f"k{number}" for number in range(100)]))))

@@ -25,7 +25,7 @@ def conditions(any_of: str = "", none_of: str = "") -> NameCondition:
     return NameCondition(tuple(frozenset(names.split()) for names in any_of.split(",") if names), frozenset(none_of))
 
 
-def test_a_query_of_several_groups() -> None:
+def test_a_query_of_several_groups_is_parsed() -> None:
     text = (
         "resources_A=VCPU:2,MEMORY_MB:512&required_A=X,!Y&required_A=in:P,Q&resources=DISK_GB:10&member_of=!"
         f"{A}&in_tree_A={A}&group_policy=isolate&same_subtree=_A&root_required=R,!S&limit=7"
@@ -42,7 +42,7 @@ def test_a_query_of_several_groups() -> None:
     )
 
 
-def test_a_filter_of_providers() -> None:
+def test_a_filter_of_providers_is_parsed() -> None:
     text = f"name=cn1&uuid={A}&resources=VCPU:2&required=X,!Y&member_of={A}&in_tree={A}"
     assert parse.provider_filter(Parameters(parse_qsl(text)), mv.LATEST) == ProviderFilter(
         name="cn1",
@@ -52,28 +52,28 @@ def test_a_filter_of_providers() -> None:
     assert parse.provider_filter(Parameters(), mv.LATEST) == ProviderFilter()
 
 
-def uuids(name: str) -> str:
+def uuid_of(name: str) -> str:
     """Return the uuid of a named aggregate or provider, and a trait unchanged."""
     return name if name.startswith("T") else str(uuid.uuid5(uuid.NAMESPACE_DNS, name))
 
 
 @given(data=st.data(), world=worlds())
-def test_a_query_survives_a_round_trip_as_a_query_string(data: st.DataObject, world: World) -> None:
-    """Except groups without parameters, which a query string cannot express, and names, which become uuids.
+def test_the_query_string_of_a_parsed_query_is_its_text(data: st.DataObject, world: World) -> None:
+    """Groups without parameters are lost, because a query string cannot express them; names become uuids.
 
     Queries whose subtrees refer to such a group would be refused, and are not generated.
     """
     query = data.draw(search_queries(world))
     expressible = {group.suffix for group in query.groups if query_string(SearchQuery((group,)))}
     assume(all(suffixes <= expressible for suffixes in query.same_subtrees))
-    pairs = parse_qsl(query_string(query, uuids))
+    pairs = parse_qsl(query_string(query, uuid_of))
     parsed = parse.search_query(Parameters(pairs), mv.LATEST)
-    assert query_string(parsed) == query_string(query, uuids)
+    assert query_string(parsed) == query_string(query, uuid_of)
     assert parsed.demand_count <= query.demand_count
     assert parsed.resource_classes == query.resource_classes
 
 
-def test_the_number_of_demands_is_that_of_suffixed_groups_and_of_unsuffixed_classes() -> None:
+def test_each_suffixed_group_and_each_unsuffixed_class_is_a_demand() -> None:
     groups = Group("", {"VCPU": 1, "DISK_GB": 1}), Group("_A", {"VCPU": 1, "VGPU": 1}), Group("_B")
     query = SearchQuery(groups)
     assert query.demand_count == 4

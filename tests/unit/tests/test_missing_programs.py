@@ -62,7 +62,7 @@ def test_each_test_is_skipped_and_each_program_is_named_once(run_tests, monkeypa
     )
 
 
-def test_in_ci_each_test_fails(run_tests, monkeypatch):
+def test_in_ci_each_test_whose_program_is_missing_fails(run_tests, monkeypatch):
     monkeypatch.setenv("CI", "1")
     result = run_tests()
     # An exception in a fixture is an error; each subtest fails, and so does its test.

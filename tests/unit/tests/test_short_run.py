@@ -28,7 +28,7 @@ class Item:
 
 
 def collect(count, kinds=KINDS, mark=None):
-    """Return tests in the order of collection: grouped by parameter, one for each kind of database."""
+    """Return tests in the order of collection: each row on every kind of database."""
     return [Item(f"row{number}", kind, mark) for number in range(count) for kind in kinds]
 
 

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[3]
 def test_a_package_that_cannot_be_installed_is_reported_in_one_line(name, oldest):
     """A release newer than any existing one cannot be installed either; a recent package is not reported.
 
-    Where mysqlclient is missing, too, a line before it announces that compiling takes a minute.
+    If mysqlclient is missing as well, an earlier line announces that compiling takes a minute.
     """
     packages = ["packaging>=1", f"{name}>={oldest}"]
-    program = f"from tools import install_compiled as it; it.PACKAGES = {packages!r}; it.main()"
+    program = f"from tools import install_compiled; install_compiled.PACKAGES = {packages!r}; install_compiled.main()"
     environment = os.environ | {"UV_OFFLINE": "1", "CI": ""}  # uv queries no index, and fails at once
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     [line] = [line for line in result.stdout.splitlines() if not line.startswith("Compiling ")]

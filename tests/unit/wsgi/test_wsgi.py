@@ -1,4 +1,4 @@
-"""The WSGI entry points, each in its own process because they configure its logging."""
+"""The WSGI entry points, each in its own process, because it configures the logging of the process."""
 
 from __future__ import annotations
 

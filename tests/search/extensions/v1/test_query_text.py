@@ -1,4 +1,4 @@
-"""A query survives writing and reading as a query string."""
+"""Parsing the query string of a query returns an equal query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from placement.search.query.query import Group, NameCondition, SearchQuery
 from tests.strategies import examples, search_queries, worlds
 
 
-def named(query: SearchQuery) -> SearchQuery:
+def with_uuids(query: SearchQuery) -> SearchQuery:
     """Return the query with uuids instead of the names of aggregates and providers."""
 
     def by_uuid(name: str) -> str:
@@ -34,13 +34,13 @@ def named(query: SearchQuery) -> SearchQuery:
     return replace(query, groups=tuple(map(group, query.groups)), nested=True)
 
 
-def unordered(query: SearchQuery) -> object:
+def without_order(query: SearchQuery) -> object:
     """Return the query without the order of required traits, which a query string need not preserve."""
     groups = [
         (
             replace(group, traits=NameCondition(), resources={}),
             frozenset(group.resources.items()),
-            unordered_names(group),
+            names_without_order(group),
         )
         for group in query.groups
     ]
@@ -54,23 +54,23 @@ def unordered(query: SearchQuery) -> object:
     )
 
 
-def unordered_names(group: Group) -> object:
+def names_without_order(group: Group) -> object:
     return frozenset(group.traits.any_of), group.traits.none_of
 
 
 @examples(300)
 @given(data=st.data(), limit=st.none() | st.integers(1, 5))
 def test_parsing_a_query_string_returns_the_query_that_was_written(data: st.DataObject, limit: int | None) -> None:
-    query = replace(named(data.draw(search_queries(data.draw(worlds())))), limit=limit)
+    query = replace(with_uuids(data.draw(search_queries(data.draw(worlds())))), limit=limit)
     # A group without conditions cannot be written.
     assume(all([*group_pairs(group)] for group in query.groups))
     text = query_string(query)
     parsed = parse.search_query(Parameters(parse_qsl(text)), mv.LATEST)
-    assert unordered(parsed) == unordered(query)
+    assert without_order(parsed) == without_order(query)
     assert query_string(parsed) == text
 
 
-def test_the_query_string_has_the_syntax_of_a_client() -> None:
+def test_a_query_string_has_a_parameter_for_each_condition() -> None:
     group = Group(
         "_NIC",
         {"SRIOV_NET_VF": 2, "VCPU": 1},

@@ -118,7 +118,7 @@ VALUES = {
     "half a surrogate pair": lambda: UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"),
     "SQLite: too many names": lambda: sqlite(f"SELECT 1 WHERE 1 IN ({','.join(['?'] * 300_000)})"),
 }
-BUGS = {
+INTERNAL_ERRORS = {
     "MySQL: syntax": lambda: mariadb(1064),
     "MySQL: no such table": lambda: mariadb(1146),
     "PostgreSQL: syntax": lambda: postgresql("42601"),
@@ -133,7 +133,7 @@ EXPECTED = {
     ErrorClass.COLLISION: COLLISIONS,
     ErrorClass.LOST: LOST,
     ErrorClass.VALUE: VALUES,
-    ErrorClass.INTERNAL: BUGS,
+    ErrorClass.INTERNAL: INTERNAL_ERRORS,
 }
 
 

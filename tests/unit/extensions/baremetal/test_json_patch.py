@@ -71,7 +71,7 @@ def test_the_path_of_an_operation_that_cannot_be_applied_is_named(operation, rea
 
 
 @pytest.mark.parametrize("path", ["/fixed", "/fixed/x", "/other", "/", "", "/~1extra"])
-def test_only_updatable_fields_change(path):
+def test_a_path_outside_of_the_updatable_fields_is_refused(path):
     with pytest.raises(json_patch.NotUpdatable, match="extra, name"):
         patch("add", path, 1)
     with pytest.raises(json_patch.NotUpdatable):

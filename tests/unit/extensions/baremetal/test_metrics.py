@@ -19,6 +19,6 @@ def test_requests_for_nodes_are_counted_by_outcome():
     assert samples(registry, "baremetal_lost_nodes_total") == {(): 3}
 
 
-@pytest.mark.parametrize("word", signals.NodeOutcome.__args__)
-def test_every_outcome_is_documented(word):
-    assert f"``{word}``" in DOCUMENT
+@pytest.mark.parametrize("outcome", signals.NodeOutcome.__args__)
+def test_every_outcome_is_documented(outcome):
+    assert f"``{outcome}``" in DOCUMENT

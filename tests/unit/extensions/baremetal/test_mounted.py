@@ -37,7 +37,7 @@ def version_headers(answer):
     return {name.lower(): value for name, value in answer.headers.items() if PREFIX in name.lower()}
 
 
-def inner(answer):
+def error_document(answer):
     assert answer.headers["content-type"] == "application/json"
     return json.loads(answer.json["error_message"])
 
@@ -122,7 +122,7 @@ def test_drivers_are_filtered_by_type_and_their_fields_selected(app, query, vers
 def test_an_invalid_query_of_drivers_is_refused(app, query, version, status):
     answer = web.ask(app, "GET", f"/baremetal/v1/drivers?{query}", {VERSION: version})
     assert answer.status_int == status
-    assert inner(answer)["faultcode"] == "Client"
+    assert error_document(answer)["faultcode"] == "Client"
 
 
 # --- headers, paths and methods --------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_a_response_has_no_headers_of_the_placement_api_and_no_cache_headers(app
 def test_a_path_that_is_not_served_is_404(app, path):
     answer = web.ask(app, "GET", f"/baremetal{path}", {VERSION: "1.60"})
     assert answer.status_int == 404
-    assert inner(answer) == {"code": 404, "title": "Not Found", "description": ""}
+    assert error_document(answer) == {"code": 404, "title": "Not Found", "description": ""}
     assert version_headers(answer) == {**RANGE, VERSION: "1.60"}
 
 
@@ -161,7 +161,7 @@ def test_a_method_that_is_not_served_is_405(app, path, method):
     if method == "HEAD":
         assert answer.body == b""
     else:
-        assert inner(answer)["code"] == 405
+        assert error_document(answer)["code"] == 405
 
 
 @pytest.mark.parametrize(("option", "status"), [("max_request_body_size", 413), ("max_query_length", 414)])
@@ -169,11 +169,11 @@ def test_shared_limits_are_reported_in_the_form_of_this_api(option, status):
     app = web.mount(*apis.ALL, conf=web.configuration(**{f"api__{option}": 5}))
     answer = web.ask(app, "GET", "/baremetal/v1/drivers?detail=true", body=b"123456")
     assert answer.status_int == status
-    assert inner(answer)["faultcode"] == "Client"
-    assert f"[api]{option}" in inner(answer)["faultstring"]
+    assert error_document(answer)["faultcode"] == "Client"
+    assert f"[api]{option}" in error_document(answer)["faultstring"]
 
 
-def test_a_body_may_have_no_content_type(app):
+def test_the_content_type_of_a_body_is_not_checked(app):
     for headers in ({}, {"content-type": "application/octet-stream"}):
         assert web.ask(app, "GET", "/baremetal/v1/drivers", headers, b"x").status_int == 200
 
@@ -181,7 +181,7 @@ def test_a_body_may_have_no_content_type(app):
 # --- the configuration -----------------------------------------------------------------------------------------------
 
 
-def test_the_api_is_served_if_it_is_enabled():
+def test_the_api_is_served_only_if_it_is_enabled():
     assert deploy.apis(web.configuration()) == (routes.PLACEMENT, V1)
     assert deploy.apis(web.configuration(baremetal__enabled=True)) == (routes.PLACEMENT, BAREMETAL, V1)
     answer = web.ask(web.mount(routes.PLACEMENT), "GET", "/baremetal/v1", {"x-auth-token": "admin"})
@@ -203,7 +203,7 @@ def test_a_page_of_another_origin_is_not_an_administrator(app, method):
     """A browser sends such a POST without a preflight request if it has no custom headers."""
     page = {"origin": "https://example.net", "content-type": "text/plain"}
     answer = web.ask(app, method, "/baremetal/v1/nodes", page, b"{}" if method == "POST" else None)
-    assert (answer.status_int, inner(answer)["faultcode"]) == (401, "Client")
+    assert (answer.status_int, error_document(answer)["faultcode"]) == (401, "Client")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {**page, "x-auth-token": "notused"})
     assert answer.status_int == 200
 
@@ -219,9 +219,9 @@ def test_a_page_of_an_allowed_origin_may_state_and_read_versions():
     assert {VERSION, *RANGE} <= set(exposed)
 
 
-def test_a_token_takes_precedence_below_the_prefix_too(app):
+def test_the_roles_of_a_token_apply_below_the_prefix(app):
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u"})
-    assert (answer.status_int, inner(answer)["faultcode"]) == (403, "Client")
+    assert (answer.status_int, error_document(answer)["faultcode"]) == (403, "Client")
     answer = web.ask(app, "GET", "/baremetal/v1/drivers", {"x-auth-token": "u", "x-roles": "reader"})
     assert answer.status_int == 200
 
@@ -251,10 +251,10 @@ def test_the_version_documents_are_open_to_all(protected_app, path):
 
 
 @pytest.mark.parametrize("path", ["/v1/drivers", "/drivers", "/v1.json", "/v1//", "//v1", "/nope"])
-def test_everything_else_needs_credentials(protected_app, path):
+def test_all_other_paths_need_credentials(protected_app, path):
     answer = web.ask(protected_app, "GET", f"/baremetal{path}", {"x-roles": "admin", "x-user-id": "admin"})
     assert answer.status_int == 401
-    assert inner(answer) == {
+    assert error_document(answer) == {
         "faultcode": "Client",
         "faultstring": "The request has no credentials, or they are not accepted.",
         "debuginfo": None,

@@ -8,7 +8,7 @@ from placement.extensions.baremetal.objects import states
 
 
 @pytest.mark.parametrize(
-    ("verb", "state", "becomes"),
+    ("verb", "state", "next_state"),
     [
         ("manage", "enroll", "manageable"),
         ("manage", "available", "manageable"),
@@ -30,12 +30,12 @@ from placement.extensions.baremetal.objects import states
         ("", "enroll", None),
     ],
 )
-def test_a_verb_leads_to_its_state(verb, state, becomes):
-    assert states.target(verb, state) == becomes
+def test_a_verb_leads_to_its_state(verb, state, next_state):
+    assert states.target(verb, state) == next_state
 
 
 def test_verbs_lead_from_and_to_known_states():
-    names = {state for leads in states.VERBS.values() for pair in leads.items() for state in pair}
+    names = {state for transitions in states.VERBS.values() for pair in transitions.items() for state in pair}
     assert names <= states.ALL
     assert set(states.ALIASES.values()) <= states.VERBS.keys()
 

@@ -37,7 +37,7 @@ def negotiate(classic=None, common=None):
         ("2.1", "baremetal 1.30", "1.30"),
     ],
 )
-def test_the_common_header_takes_precedence_over_the_classic_one(classic, common, version):
+def test_the_headers_select_the_version_and_the_common_one_takes_precedence(classic, common, version):
     assert negotiate(classic, common) == version
 
 

@@ -126,7 +126,7 @@ def test_a_password_in_the_url_is_in_no_exception_and_no_log(connect, caplog):
     assert "Authorization" not in service.requests[0].headers
 
 
-def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
+def test_the_duration_of_a_lease_counts_from_before_its_request(connect, clock):
     def claim_slowly(request):
         clock.now += 9
         return claim_reply(request)
@@ -143,7 +143,7 @@ def test_a_lease_counts_from_before_a_request_was_sent(connect, clock):
 
 
 @pytest.fixture
-def lose(clock):
+def lossy(clock):
     """Return a function that creates a transport that loses ``times`` responses, each after the longest wait."""
 
     def make(times, answer):
@@ -161,15 +161,15 @@ def lose(clock):
     return make
 
 
-def test_a_request_whose_response_is_lost_is_repeated_twice_by_default(connect, lose):
-    assert connect(Service(POST=lose(2, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
+def test_a_request_whose_response_is_lost_is_repeated_twice_by_default(connect, lossy):
+    assert connect(Service(POST=lossy(2, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER).outcome == "claimed"
     with pytest.raises(NoReply):
-        connect(service := Service(POST=lose(3, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER)
+        connect(service := Service(POST=lossy(3, claim_reply))).claim(JOB, "resources=VCPU:1", **OWNER)
     assert service.methods == ["POST"] * 3
 
 
-def test_a_release_whose_response_is_lost_is_repeated(connect, lose, caplog):
-    service = Service(DELETE=lose(2, release_reply))
+def test_a_release_whose_response_is_lost_is_repeated(connect, lossy, caplog):
+    service = Service(DELETE=lossy(2, release_reply))
     with connect(service).lease(JOB, "resources=VCPU:1", **OWNER, expires_in=3600):
         pass
     assert service.methods == ["POST", *["DELETE"] * 3]
@@ -271,7 +271,7 @@ def test_a_programming_error_is_not_reported_as_a_missing_token(connect, url):
 
 
 @pytest.mark.parametrize("path", ["", "/v3"])
-def test_an_unreachable_identity_service_is_retried(connect, path):
+def test_an_unreachable_identity_service_is_a_failure_that_may_pass(connect, path):
     """Without a version in its URL, keystoneauth reports that the versions could not be found."""
     password = Password(closed.URL + path, username="u", password="p", user_domain_id="default")
     with pytest.raises(NoToken) as raised:

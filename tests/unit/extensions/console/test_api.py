@@ -13,7 +13,7 @@ WITHOUT_RULE = {"/assets/{name}", "/api", "/consumers"}
 WITH_DRY_RUNS = {"/query", "/providers/{ident}"}
 
 
-def test_every_page_has_a_rule_of_the_api_and_only_static_facts_are_open():
+def test_all_pages_except_the_listed_ones_have_a_rule_and_only_static_facts_are_open():
     for path, methods in CONSOLE.routes.items():
         assert [*methods] == (["GET", "POST"] if path in WITH_DRY_RUNS else ["GET"])
         assert {endpoint.policy is None for endpoint in methods.values()} == {path in WITHOUT_RULE}

@@ -136,7 +136,7 @@ def test_omitted_lines_are_counted():
     assert (len(entry.lines), entry.more) == (20, 0)
 
 
-def test_the_name_is_from_the_event_or_from_the_present_or_else_the_uuid():
+def test_the_name_is_from_the_event_or_else_the_current_name_or_the_uuid():
     assert text_of("provider", {}, uuid="host", name="former").name == "former"
     assert text_of("provider", {}, uuid="host").name == "host"
     assert text_of("provider", {}).name == GONE

@@ -12,7 +12,7 @@ from placement.extensions.v1.history.event import Event
 from tests.world import World
 
 NOW = datetime.datetime(2026, 11, 23, 12)
-ME, YOU = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+CONSUMER, OTHER = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 REQUEST = {"request_id": "req-1", "user": "ann"}
 NAMES = {"numa": "the node", "h1": "h1"}
 
@@ -30,7 +30,7 @@ def event(kind, uuid, changes, generations=(None, None), *, number=7, name=None,
     return Event(number, f"{number}-00000000", NOW, kind, uuid, name, generations, changes, None, request)
 
 
-def consumer(allocations, generations=(1, 2), *, uuid=ME, type_=(None, None), **changes):
+def consumer(allocations, generations=(1, 2), *, uuid=CONSUMER, type_=(None, None), **changes):
     """Return the event of a consumer whose allocations changed: amounts before and after by provider and class."""
     return event("consumer", uuid, {"allocations": allocations, "type": type_, **changes}, generations)
 
@@ -69,19 +69,22 @@ EXPIRED = {"reason": (None, "expired")}
         (
             [
                 consumer({"numa": {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}, NEW, **INSTANCE),
-                provider({"allocations": {ME: {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}}, uuid="numa"),
+                provider({"allocations": {CONSUMER: {"VCPU": [None, 4], "MEMORY_MB": [None, 2048]}}}, uuid="numa"),
             ],
             "Instance 11111111 claimed 2 GiB memory, 4 VCPU on h1",
         ),
         ([consumer({"h1": {"VCPU": [None, 4]}}, NEW)], "Consumer 11111111 claimed 4 VCPU on h1"),
         # Only the events of providers, as if a filter left out consumers.
         (
-            [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "consumers": {"added": [ME]}})],
+            [provider({"allocations": {CONSUMER: {"VCPU": [None, 4]}}, "consumers": {"added": [CONSUMER]}})],
             "Consumer 11111111 claimed 4 VCPU on h1",
         ),
         # The change of a node by a claim adds nothing to the sentence.
         (
-            [consumer({"h1": {"VCPU": [None, 4]}}, NEW), event("node", "h1", {"details": {"instance": [None, ME]}})],
+            [
+                consumer({"h1": {"VCPU": [None, 4]}}, NEW),
+                event("node", "h1", {"details": {"instance": [None, CONSUMER]}}),
+            ],
             "Consumer 11111111 claimed 4 VCPU on h1",
         ),
         # A release.
@@ -89,11 +92,11 @@ EXPIRED = {"reason": (None, "expired")}
         # Expiry of all consumers, or only of some.
         ([consumer(RELEASED, GONE, **EXPIRED)], "Consumer 11111111 released 4 VCPU on h1 when the lease expired"),
         (
-            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=YOU, **EXPIRED)],
+            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=OTHER, **EXPIRED)],
             "2 consumers released 8 VCPU on h1 when the lease expired",
         ),
         (
-            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=YOU)],
+            [consumer(RELEASED, GONE, **EXPIRED), consumer(RELEASED, GONE, uuid=OTHER)],
             "2 consumers released 8 VCPU on h1",
         ),
         # A move.
@@ -103,14 +106,14 @@ EXPIRED = {"reason": (None, "expired")}
         ),
         ([consumer({"h1": {"VCPU": [4, 0]}})], "Consumer 11111111 now holds nothing on h1 instead of 4 VCPU"),
         (
-            [consumer({"h1": {"VCPU": [4, 6]}}), consumer({"h1": {"VCPU": [1, 2]}}, uuid=YOU)],
+            [consumer({"h1": {"VCPU": [4, 6]}}), consumer({"h1": {"VCPU": [1, 2]}}, uuid=OTHER)],
             "2 consumers now hold 8 VCPU on h1 instead of 5 VCPU",
         ),
         # Several consumers.
         (
             [
                 consumer({"h1": {"VCPU": [None, 1]}}, NEW, **INSTANCE),
-                consumer({"h2": {"VCPU": [None, 2]}}, NEW, uuid=YOU),
+                consumer({"h2": {"VCPU": [None, 2]}}, NEW, uuid=OTHER),
             ],
             "2 consumers claimed 3 VCPU on h1 and h2",
         ),
@@ -158,12 +161,12 @@ EXPIRED = {"reason": (None, "expired")}
         ),
         # A provider changed by a claim and in another way; a removed lease.
         (
-            [provider({"allocations": {ME: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
-            f"Provider h1 changed: allocated to {ME} VCPU 4 and 1 more",
+            [provider({"allocations": {CONSUMER: {"VCPU": [None, 4]}}, "traits": {"added": ["A"]}})],
+            f"Provider h1 changed: allocated to {CONSUMER} VCPU 4 and 1 more",
         ),
         (
-            [event("consumer", ME, {"lease": ["2026-11-23T12:00:00Z", None]})],
-            f"Consumer {ME} changed: lease 2026-11-23T12:00:00Z removed",
+            [event("consumer", CONSUMER, {"lease": ["2026-11-23T12:00:00Z", None]})],
+            f"Consumer {CONSUMER} changed: lease 2026-11-23T12:00:00Z removed",
         ),
     ],
 )
@@ -174,7 +177,7 @@ def test_a_request_is_summarized_in_one_sentence(snapshot, events, sentence):
 def test_objects_with_a_page_are_linked(snapshot):
     summary = summarize(snapshot, consumer({"numa": {"VCPU": [4, None]}}, GONE, type_=("INSTANCE", None)))
     assert [part for part in summary.sentence if isinstance(part, ObjectLink)] == [
-        ObjectLink("consumers", ME, "Instance 11111111"),
+        ObjectLink("consumers", CONSUMER, "Instance 11111111"),
         ObjectLink("providers", "h1", "h1"),
     ]
 

@@ -26,13 +26,13 @@ def test_a_text_has_the_values_that_pyyaml_reads(value):
     assert YamlSource(text).value == yaml.safe_load(text)
 
 
-def test_aliases_and_merged_keys_are_filled_in():
+def test_aliases_and_merged_keys_are_expanded():
     source = YamlSource("a: &a {x: 1, y: 2}\nb:\n  <<: *a\n  y: 3\nc: *a\n")
     assert source.value == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": {"x": 1, "y": 2}}
     assert source.line(("b", "y")) == 4
 
 
-def test_the_line_of_a_value_is_that_of_its_beginning():
+def test_the_line_of_a_value_is_its_first_line():
     source = YamlSource("# first\na:\n  - b: 1\n    c: 2\n  - d\n")
     lines = [source.line(path) for path in ((), ("a",), ("a", 0, "c"), ("a", 1), ("a", 1, "missing"))]
     assert lines == [2, 3, 4, 5, 5]
@@ -70,7 +70,7 @@ def test_a_value_with_many_aliases_is_built_once():
     ],
     ids=["lists", "objects", "depth"],
 )
-def test_exponential_aliases_are_refused(text, line, words):
+def test_exponential_and_deep_aliases_are_refused(text, line, words):
     """Ten aliases of ten aliases ... of a list expand to ten thousand million values."""
     ((number, sentence),) = findings(text)
     assert (number, words in sentence) == (line, True), sentence

@@ -41,5 +41,5 @@ def test_an_age_is_shown_in_its_largest_unit(seconds, text):
     assert consumer_reports.age_text(datetime.timedelta(seconds=seconds)) == text
 
 
-def test_an_unknown_age_is_shown():
+def test_an_unknown_age_is_shown_as_a_question_mark():
     assert consumer_reports.age_text(None) == "?"

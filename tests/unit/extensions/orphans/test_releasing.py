@@ -41,5 +41,5 @@ def test_a_consumer_as_old_as_the_bound_is_old_enough():
         ({"INSTANCE": 4}, {}, False),
     ],
 )
-def test_more_than_half_of_all_or_of_a_type_are_too_many(compared, chosen, suspicious):
+def test_a_release_of_more_than_half_of_all_or_of_a_type_is_suspicious(compared, chosen, suspicious):
     assert is_suspicious(Review(compared=Counter(compared)), orphans(**chosen)) is suspicious

@@ -38,7 +38,7 @@ def test_a_claim_names_its_consumer_and_its_owner():
     assert request == {**REQUEST, "consumer_type": "VM", "project_id": "p", "user_id": "u"}
 
 
-def test_the_strategies_are_those_of_the_service():
+def test_the_command_offers_the_strategies_of_the_service():
     """The command does not import the strategies of the service, so that it starts without numpy."""
     assert tuple(Preference) == claiming.STRATEGIES
 
@@ -157,7 +157,7 @@ def test_invalid_and_contradictory_arguments_are_refused(words):
         body("resources=VCPU:1", *words)
 
 
-def test_an_extension_has_a_duration_or_no_end():
+def test_an_extension_has_a_duration_or_no_expiry():
     assert claiming.extend(parse(claiming.add_extend, CONSUMER, "90m")) == {"expires_in": 5400}
     assert claiming.extend(parse(claiming.add_extend, CONSUMER, "--forever")) == {"expires_in": None}
 

@@ -98,8 +98,8 @@ def test_a_follower_begins_with_the_next_event_and_waits():
 
 def test_a_follower_continues_after_an_outage_of_the_service():
     notices = []
-    away = ServiceError("It cannot be reached."), ServiceError("503 Service Unavailable: x", 503)
-    service = Service(page("4-a", event(4)), *away, page("5-b", event(5)), away[0], page("6-c", event(6)))
+    outages = ServiceError("It cannot be reached."), ServiceError("503 Service Unavailable: x", 503)
+    service = Service(page("4-a", event(4)), *outages, page("5-b", event(5)), outages[0], page("6-c", event(6)))
     following = events.events(service, arguments(follow=True, after="3-z"), notices.append)
     assert [next(following)["position"][0] for _ in range(3)] == ["4", "5", "6"]
     assert [query["after"] for query in service.queries] == ["3-z", "4-a", "4-a", "4-a", "5-b", "5-b"]

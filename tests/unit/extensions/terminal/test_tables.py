@@ -69,7 +69,7 @@ def test_control_characters_are_replaced():
     assert line.split() == ["a\ufffd[2Jb\ufffdc\ufffdd", "1"]
 
 
-def test_colours_are_for_terminals():
+def test_only_terminals_get_colours():
     assert shown_lines([("a", 1)], COLOUR, bad=lambda row: row[1] > 0) == [
         "\x1b[1mname  used\x1b[0m",
         "\x1b[31ma        1\x1b[0m",
@@ -83,7 +83,7 @@ CELLS = st.tuples(st.text(), st.text(max_size=40), st.none() | st.integers())
 
 @given(st.lists(CELLS, min_size=1), st.integers(1, 80))
 def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
-    """The characters of each text are kept in order; only spaces may disappear where a text is folded."""
+    """All characters are printed; only spaces may disappear where a text is folded."""
     lines = list(table(("a", "b", "c"), rows, Style(columns)))
     assert all(width(line) <= max(columns, 8) for line in lines)
     assert all(line.isprintable() for line in lines)
@@ -100,5 +100,5 @@ def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(rows, columns):
         ({"uuid": "u", "name": "u", "node": "machine"}, "machine"),
     ],
 )
-def test_a_provider_is_shown_by_its_node_name(provider, name):
+def test_a_provider_is_shown_by_its_node_name_or_else_its_name_or_its_uuid(provider, name):
     assert name_of(provider) == name

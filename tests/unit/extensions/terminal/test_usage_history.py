@@ -46,7 +46,7 @@ def test_a_trend_is_never_folded():
 
 
 def shares_of(by, *shares):
-    """Return the rows of shares of four samples of 8 VCPU, and of the present."""
+    """Return the rows of the shares of a class with five samples, each with a capacity of 8 VCPU."""
     document = {
         "classes": {"VCPU": [sample(minute, 4) for minute in (0, 10, 20, 30, 35)]},
         "shares": {"VCPU": [{"name": name, "samples": samples} for name, samples in shares]},
@@ -54,12 +54,12 @@ def shares_of(by, *shares):
     return [row[1:] for row in usage_history.rows(document, by, BLOCKS)]
 
 
-def of_project(minute, used):
+def project_sample(minute, used):
     return {"at": sample(minute, used)["at"], "used": used}
 
 
 def test_a_project_is_compared_with_the_capacity_of_its_class():
-    red = ("red", [of_project(minute, used) for minute, used in ((0, 0), (10, 4), (20, 8), (30, 2))])
+    red = ("red", [project_sample(minute, used) for minute, used in ((0, 0), (10, 4), (20, 8), (30, 2))])
     assert shares_of("project", red) == [("red", 2, 8, 25, 0, 8, "▁" * 7 + "▅" * 8 + "█" * 8 + "▃")]
 
 
@@ -69,13 +69,16 @@ def test_an_aggregate_has_its_own_capacity():
 
 
 def test_an_unknown_share_is_a_gap():
-    red = ("red", [of_project(minute, 8) for minute in (0, 10, 20, 30)])
-    blue = ("blue", [of_project(0, 8), of_project(20, 4)])
+    red = ("red", [project_sample(minute, 8) for minute in (0, 10, 20, 30)])
+    blue = ("blue", [project_sample(0, 8), project_sample(20, 4)])
     assert shares_of("project", red, blue)[1] == ("blue", None, 8, None, 4, 8, "█" * 7 + " " * 8 + "▅" * 8 + " ")
 
 
-def test_shares_have_a_column_for_their_owner():
+def test_shares_by_project_have_a_column_for_the_project():
     assert usage_history.columns("project")[:3] == ("class", "project", "used")
+
+
+def test_unknown_usage_is_reported():
     document = {"classes": {"VCPU": [sample(0, 4)]}, "shares": {}}
     assert [*usage_history.lines(document, BLOCKS, "project")] == ["No usage by project is known."]
     assert [*usage_history.lines({"classes": {}, "shares": {}}, BLOCKS, "project")] == ["No usage is known."]
@@ -84,7 +87,9 @@ def test_shares_have_a_column_for_their_owner():
 def test_a_share_above_its_capacity_is_marked():
     document = {
         "classes": {"VCPU": [sample(0, 4, 2)]},
-        "shares": {"VCPU": [{"name": name, "samples": [of_project(0, used)]} for name, used in (("a", 3), ("b", 1))]},
+        "shares": {
+            "VCPU": [{"name": name, "samples": [project_sample(0, used)]} for name, used in (("a", 3), ("b", 1))]
+        },
     }
     _, _, over, within = usage_history.lines(document, Style(colour=True), "project")
     assert ("\x1b[31m" in over, "\x1b[31m" in within) == (True, False)

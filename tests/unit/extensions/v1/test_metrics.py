@@ -44,9 +44,9 @@ def test_readers_of_events_are_counted(registry):
     assert samples(registry, "positions_lost_total") == {(): 1}
 
 
-def test_multiprocess_modes_of_the_gauges(registry):
-    with counting_registry() as of_the_core:
-        core = modes(of_the_core)
+def test_each_gauge_has_its_multiprocess_mode(registry):
+    with counting_registry() as core_registry:
+        core = modes(core_registry)
     assert modes(registry) == core | {
         "history_events": "mostrecent",
         "history_oldest_seconds": "mostrecent",
@@ -59,6 +59,6 @@ def test_counters_of_rare_events_start_at_zero(registry):
     assert registry.get_sample_value("placement_events_pruned_total", {"cause": "max_events"}) == 0
 
 
-@pytest.mark.parametrize("word", [*signals.PruneCause.__args__, *KINDS])
-def test_every_label_value_is_documented(word):
-    assert f"``{word}``" in DOCUMENT
+@pytest.mark.parametrize("value", [*signals.PruneCause.__args__, *KINDS])
+def test_every_label_value_is_documented(value):
+    assert f"``{value}``" in DOCUMENT

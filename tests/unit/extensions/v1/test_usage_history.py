@@ -1,4 +1,4 @@
-"""The timestamps and the period that a request for usage over time reads."""
+"""The timestamps and the period that a request for the usage history reads."""
 
 from __future__ import annotations
 

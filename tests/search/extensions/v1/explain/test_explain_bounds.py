@@ -44,7 +44,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Comparisons]]:
     return Comparisons
 
 
-def test_few_unknown_names_cause_few_comparisons(comparisons: type[Comparisons]) -> None:
+def test_three_unknown_names_are_each_compared_with_fifty_existing_names(comparisons: type[Comparisons]) -> None:
     world = World()
     world.host("cn1", VCPU=8)
     existing = [f"CUSTOM_RACK_{number:04}" for number in range(5_000)]
@@ -171,7 +171,7 @@ def test_the_explanation_of_a_query_with_too_many_conditions_is_incomplete(condi
 
 
 @pytest.mark.parametrize(("units", "text"), [(12, "with resources_A=A:1"), (13, "without resources_A=A:900")])
-def test_an_amount_is_lowered_in_twelve_units(units: int, text: str) -> None:
+def test_an_amount_is_lowered_in_at_most_twelve_units(units: int, text: str) -> None:
     world = World()
     world.host("host")
     world.host("free", parent="host", A=1)

@@ -19,7 +19,7 @@ def traits(*names: str, none_of: tuple[str, ...] = ()) -> NameCondition:
     return NameCondition(tuple(frozenset({name}) for name in names), frozenset(none_of))
 
 
-def explained(world: World, *groups: Group, **more: object) -> Explanation:
+def explain_groups(world: World, *groups: Group, **more: object) -> Explanation:
     return explain(SearchQuery(groups, **more), world.snapshot())
 
 
@@ -46,10 +46,14 @@ def test_an_amount_that_no_inventory_allows_is_a_mistake(case: tuple[World, Sear
     expected = 0
     for group in query.groups:
         demanded = group.resources.items()
-        alone = [too_much(world, class_, amount) for class_, amount in demanded if has_inventory(world, class_)]
-        able = [m for m in world.members.values() if all(ever(m, c, n) for c, n in demanded)]
-        together = bool(group.suffix) and len(demanded) > 1 and len(alone) == len(demanded) and not able
-        expected += sum(alone) or together
+        too_large = [is_too_much(world, class_, amount) for class_, amount in demanded if has_inventory(world, class_)]
+        providers = [
+            member
+            for member in world.members.values()
+            if all(is_ever_allowed(member, class_, amount) for class_, amount in demanded)
+        ]
+        cannot_combine = bool(group.suffix) and len(demanded) > 1 and len(too_large) == len(demanded) and not providers
+        expected += sum(too_large) or cannot_combine
     assert sum(mistake.kind == "amount" for mistake in explanation.mistakes) == expected
 
 
@@ -57,7 +61,7 @@ def has_inventory(world: World, class_: str) -> bool:
     return any(class_ in member.stock for member in world.members.values())
 
 
-def ever(member: object, class_: str, amount: int) -> bool:
+def is_ever_allowed(member: object, class_: str, amount: int) -> bool:
     """Whether an unused inventory of the provider would allow the amount or a greater one."""
     stock = member.stock.get(class_)
     if stock is None:
@@ -67,14 +71,14 @@ def ever(member: object, class_: str, amount: int) -> bool:
     return any(n % stock.step_size == 0 for n in allowed)
 
 
-def too_much(world: World, class_: str, amount: int) -> bool:
-    return not any(ever(member, class_, amount) for member in world.members.values())
+def is_too_much(world: World, class_: str, amount: int) -> bool:
+    return not any(is_ever_allowed(member, class_, amount) for member in world.members.values())
 
 
 def test_the_largest_amount_is_suggested() -> None:
     world = World()
     world.host("cn0", VCPU=Stock(16, max_unit=4, used=3))
-    (mistake,) = explained(world, Group("1", {"VCPU": 5})).mistakes
+    (mistake,) = explain_groups(world, Group("1", {"VCPU": 5})).mistakes
     assert mistake.suggestion == "resources1=VCPU:4"
     assert mistake.text == (
         "No provider could ever supply resources1=VCPU:5: the most VCPU that any inventory allows is 4."
@@ -85,9 +89,9 @@ def test_amounts_that_no_provider_can_serve_together_are_a_mistake() -> None:
     world = World()
     world.host("cn0", VCPU=4)
     world.host("cn1", DISK_GB=4)
-    (mistake,) = explained(world, Group("1", {"VCPU": 1, "DISK_GB": 1})).mistakes
+    (mistake,) = explain_groups(world, Group("1", {"VCPU": 1, "DISK_GB": 1})).mistakes
     assert mistake.text == "No single provider could ever supply resources1=VCPU:1,DISK_GB:1."
-    assert explained(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
+    assert explain_groups(world, Group("", {"VCPU": 1, "DISK_GB": 1})).mistakes == ()
 
 
 def test_a_step_counts_the_obstacles_of_an_amount_by_property() -> None:
@@ -98,7 +102,7 @@ def test_a_step_counts_the_obstacles_of_an_amount_by_property() -> None:
     world.host("used", VCPU=Stock(8, used=3))
     world.host("units", VCPU=Stock(64, max_unit=5, min_unit=5, step_size=5))
     world.host("full", VCPU=Stock(12, min_unit=12, used=1))
-    (step, _) = explained(world, Group("1", {"VCPU": 6})).steps
+    (step, _) = explain_groups(world, Group("1", {"VCPU": 6})).steps
     assert step.amounts.blocked_by == {
         "absent": 1,
         "total": 1,
@@ -109,14 +113,14 @@ def test_a_step_counts_the_obstacles_of_an_amount_by_property() -> None:
         "step_size": 1,
     }
     assert step.amounts.most == 5
-    (step, _) = explained(world, Group("1", {"VCPU": 1}, in_tree="full")).steps[1:]
+    (step, _) = explain_groups(world, Group("1", {"VCPU": 1}, in_tree="full")).steps[1:]
     assert (step.amounts.blocked_by, step.amounts.most) == ({"min_unit": 1}, 0)
 
 
 # --- names ---
 
 
-def test_unknown_names_are_compared_with_known_names() -> None:
+def test_the_most_similar_known_name_is_suggested_for_an_unknown_one() -> None:
     world = World()
     world.host("cn0", VCPU=4, traits=["HW_CPU_X86_AVX2"])
     query = SearchQuery((Group("", {"VCPUS": 1}, traits("HW_CPU_X86_AVX3", "STORAGE")),))
@@ -128,7 +132,7 @@ def test_unknown_names_are_compared_with_known_names() -> None:
     ]
 
 
-def test_unused_names_are_compared_with_used_names() -> None:
+def test_the_most_similar_used_name_is_suggested_for_an_unused_one() -> None:
     world = World()
     world.host("cn0", MEMORY_MB=4, VGPU_A=1, traits=["HW_CPU_X86_AVX2"])
     snapshot = world.snapshot()
@@ -146,7 +150,7 @@ def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree_are_mistakes() -
     world.classes["PGPU"] = 0
     world.host("cn0", VCPU=4)
     inside = NameCondition((frozenset({"a"}),))
-    explanation = explained(world, Group("", {"PGPU": 1}, aggregates=inside, in_tree="nowhere"))
+    explanation = explain_groups(world, Group("", {"PGPU": 1}, aggregates=inside, in_tree="nowhere"))
     assert [mistake.text for mistake in explanation.mistakes] == [
         "No provider has inventory of PGPU.",
         "No provider is in the aggregate a.",
@@ -160,7 +164,7 @@ def test_an_unused_class_an_empty_aggregate_and_an_unknown_tree_are_mistakes() -
 def test_a_subtree_without_its_top_names_the_group_to_add() -> None:
     groups = (Group("_gpu", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1}))
     subtree = frozenset({"_gpu", "_nic"})
-    explanation = explained(numa_hosts(), *groups, same_subtrees=(subtree,))
+    explanation = explain_groups(numa_hosts(), *groups, same_subtrees=(subtree,))
     (mistake,) = explanation.mistakes
     assert (mistake.kind, mistake.suggestion) == (
         "same_subtree",
@@ -168,14 +172,14 @@ def test_a_subtree_without_its_top_names_the_group_to_add() -> None:
     )
     assert explanation.obstacle == ("same_subtree", None)
     top = Group("_TOP", traits=traits("HW_NUMA_ROOT"))
-    assert explained(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
+    assert explain_groups(numa_hosts(), *groups, top, same_subtrees=(subtree | {"_TOP"},)).found == 4
 
 
 def test_the_suggested_suffix_is_free_and_the_suggested_trait_the_rarest() -> None:
     world = numa_hosts()
     world.host("cn0-numa0", parent="cn0", traits=["HW_NUMA_ROOT", "RARE"], VCPU=8)
     groups = Group("_TOP", {"PGPU": 1}), Group("_nic", {"SRIOV_NET_VF": 1})
-    (mistake,) = explained(world, *groups, same_subtrees=(frozenset({"_TOP", "_nic"}),)).mistakes
+    (mistake,) = explain_groups(world, *groups, same_subtrees=(frozenset({"_TOP", "_nic"}),)).mistakes
     assert mistake.suggestion == "required_TOP0=RARE&same_subtree=_TOP,_TOP0,_nic"
 
 
@@ -186,7 +190,7 @@ def test_only_the_subtree_without_its_top_gets_the_suggested_group() -> None:
     for name, parent, class_ in (("a", "numa", "A"), ("b", "numa", "B"), ("c", "host", "C"), ("d", "c", "D")):
         world.host(name, parent=parent, **{class_: 1})
     groups = (Group(f"_{class_}", {class_: 1}) for class_ in "ABCD")
-    explanation = explained(world, *groups, same_subtrees=(frozenset({"_A", "_B"}), frozenset({"_C", "_D"})))
+    explanation = explain_groups(world, *groups, same_subtrees=(frozenset({"_A", "_B"}), frozenset({"_C", "_D"})))
     (mistake,) = explanation.mistakes
     assert mistake.suggestion == "required_TOP=HW_NUMA_ROOT&same_subtree=_A,_B,_TOP"
 
@@ -202,15 +206,18 @@ def test_the_suggested_group_leads_to_candidates() -> None:
         world.host(f"{parent}-gpu", parent=parent, PGPU=1)
         world.host(f"{parent}-nic", parent=parent, NET=1)
     groups = Group("_cpu", {"VCPU": 1}), Group("_gpu", {"PGPU": 1}), Group("_nic", {"NET": 1})
-    explanation = explained(world, *groups, same_subtrees=(frozenset({"_gpu", "_nic"}),), isolate=True)
+    explanation = explain_groups(world, *groups, same_subtrees=(frozenset({"_gpu", "_nic"}),), isolate=True)
     assert explanation.mistakes[0].suggestion == "required_TOP=CUSTOM_HOST&same_subtree=_TOP,_gpu,_nic"
+    top, subtree = Group("_TOP", traits=traits("CUSTOM_HOST")), frozenset({"_TOP", "_gpu", "_nic"})
+    assert explanation.found == 0
+    assert explain_groups(world, *groups, top, same_subtrees=(subtree,), isolate=True).found == 1
 
 
 def test_a_subtree_with_its_top_is_not_a_mistake() -> None:
     world = numa_hosts()
     groups = (Group("_cpu", {"VCPU": 9}), Group("_gpu", {"PGPU": 1}))
     subtree = frozenset({"_cpu", "_gpu"})
-    assert {mistake.kind for mistake in explained(world, *groups, same_subtrees=(subtree,)).mistakes} == {"amount"}
+    assert {mistake.kind for mistake in explain_groups(world, *groups, same_subtrees=(subtree,)).mistakes} == {"amount"}
 
 
 def test_a_subtree_of_sharing_providers_is_not_a_mistake() -> None:
@@ -219,7 +226,7 @@ def test_a_subtree_of_sharing_providers_is_not_a_mistake() -> None:
     world.sharing("pool", aggregates=["a"], DISK_GB=1)
     world.sharing("disk", parent="pool", aggregates=["a"], SSD=1)
     groups = Group("_1", {"DISK_GB": 1}), Group("_2", {"SSD": 1}), Group("_3", {"VCPU": 2}), Group("_4", {"VCPU": 2})
-    explanation = explained(world, *groups, same_subtrees=(frozenset({"_1", "_2"}),))
+    explanation = explain_groups(world, *groups, same_subtrees=(frozenset({"_1", "_2"}),))
     assert (explanation.found, explanation.mistakes) == (0, ())
 
 
@@ -227,7 +234,7 @@ def test_a_subtree_is_not_a_mistake_if_its_last_group_fits_nowhere() -> None:
     world = World()
     world.host("host", traits=["HW_NUMA_ROOT"], VCPU=1)
     groups = (Group("_TOP", traits=traits("HW_NUMA_ROOT")), Group("_cpu", {"VCPU": 2}))
-    mistakes = explained(world, *groups, same_subtrees=(frozenset({"_TOP", "_cpu"}),)).mistakes
+    mistakes = explain_groups(world, *groups, same_subtrees=(frozenset({"_TOP", "_cpu"}),)).mistakes
     assert [mistake.kind for mistake in mistakes] == ["amount"]
 
 
@@ -248,14 +255,14 @@ def test_a_subtree_is_a_mistake_if_no_provider_is_an_ancestor_of_the_others(
         if len(suffixes) > 1
         and narrowing.roots
         and not explanation.found
-        and not any(some_above(world, query, suffixes, root) for root in narrowing.roots)
+        and not any(has_common_ancestor(world, query, suffixes, root) for root in narrowing.roots)
     }
     texts = [mistake.text for mistake in explanation.mistakes if mistake.kind == "same_subtree"]
     assert len(texts) == len(expected)
     assert all(any(f"same_subtree={suffixes} " in text for text in texts) for suffixes in expected)
 
 
-def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root: str) -> bool:
+def has_common_ancestor(world: World, query: SearchQuery, suffixes: frozenset[str], root: str) -> bool:
     """Whether a provider for one group is an ancestor of, or the same as, one for each other group in the tree."""
     tree = [member for member in world.members.values() if world.root(member.name) == root]
     fitting = [
@@ -270,7 +277,7 @@ def some_above(world: World, query: SearchQuery, suffixes: frozenset[str], root:
 # --- bounds ---
 
 
-def test_an_explanation_that_exhausts_the_budget_is_incomplete() -> None:
+def test_searches_that_exhaust_their_budget_are_incomplete() -> None:
     world = numa_hosts()
     groups = tuple(Group(f"_{number}", {"VCPU": 1}) for number in range(5))
     searches = BudgetedSearches(world.snapshot(), 1, 1)
@@ -281,14 +288,14 @@ def test_an_explanation_that_exhausts_the_budget_is_incomplete() -> None:
 def test_an_existing_tree_is_not_a_mistake_but_a_root_trait_may_be() -> None:
     world = World()
     world.host("cn0", VCPU=4)
-    assert explained(world, Group("", {"VCPU": 5}, in_tree="cn0")).mistakes[0].kind == "amount"
-    assert explained(world, Group("", {"VCPU": 1}, in_tree="cn0")).mistakes == ()
-    (mistake,) = explained(world, Group("", {"VCPU": 1}), root_traits=traits("NEW")).mistakes
+    assert explain_groups(world, Group("", {"VCPU": 5}, in_tree="cn0")).mistakes[0].kind == "amount"
+    assert explain_groups(world, Group("", {"VCPU": 1}, in_tree="cn0")).mistakes == ()
+    (mistake,) = explain_groups(world, Group("", {"VCPU": 1}), root_traits=traits("NEW")).mistakes
     assert mistake.text == "No provider has the trait NEW."
 
 
 def test_no_amount_is_suggested_where_none_is_allowed() -> None:
     world = World()
     world.host("cn0", VCPU=Stock(4, reserved=4))
-    (mistake,) = explained(world, Group("", {"VCPU": 1})).mistakes
+    (mistake,) = explain_groups(world, Group("", {"VCPU": 1})).mistakes
     assert mistake.suggestion is None

@@ -20,11 +20,11 @@ TITLE = "Sentences of the summary"
 CASES: dict[str, Callable[[], str]] = {}
 
 
-def case(means: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
-    """Register a function that returns a sentence, under the meaning of that sentence."""
+def case(meaning: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
+    """Register a function that returns a sentence, under its meaning."""
 
     def register(function: Callable[[], str]) -> Callable[[], str]:
-        CASES[means] = function
+        CASES[meaning] = function
         return function
 
     return register
@@ -46,52 +46,52 @@ def vcpu(amount: int, suffix: str = "", *traits: str) -> Group:
 
 
 @case("There are candidates")
-def of_candidates() -> str:
+def summary_of_candidates() -> str:
     return summary(hosts(8, 8), vcpu(4))
 
 
 @case("There are no providers")
-def of_no_providers() -> str:
+def summary_of_no_providers() -> str:
     return summary(World(), vcpu(4))
 
 
 @case("No provider has inventory of the class")
-def of_absent() -> str:
+def summary_of_absent() -> str:
     return summary(hosts(8, 8), Group("", {"PGPU": 1}))
 
 
 @case("The inventories are too small even when empty")
-def of_total() -> str:
+def summary_of_total() -> str:
     return summary(hosts(8, 6), vcpu(12))
 
 
 @case("Reserved capacity is in the way")
-def of_reserved() -> str:
+def summary_of_reserved() -> str:
     return summary(hosts(Stock(8, reserved=4)), vcpu(6))
 
 
 @case("Allocated capacity is in the way")
-def of_used() -> str:
+def summary_of_used() -> str:
     return summary(hosts(Stock(8, used=5), Stock(8, used=6)), vcpu(4))
 
 
 @case("The amount is above max_unit")
-def of_max_unit() -> str:
+def summary_of_max_unit() -> str:
     return summary(hosts(Stock(64, max_unit=8), Stock(64, max_unit=4)), vcpu(12))
 
 
 @case("The amount is below min_unit")
-def of_min_unit() -> str:
+def summary_of_min_unit() -> str:
     return summary(hosts(Stock(8, min_unit=2)), vcpu(1))
 
 
 @case("The amount is not a multiple of step_size")
-def of_step_size() -> str:
+def summary_of_step_size() -> str:
     return summary(hosts(Stock(8, step_size=4), Stock(8, step_size=4)), vcpu(6))
 
 
 @case("No remaining provider meets a rule about providers")
-def of_providers() -> str:
+def summary_of_providers() -> str:
     world = World()
     for name in ("host1", "host2"):
         world.host(name, VCPU=8, traits=["HW_GPU"])
@@ -99,26 +99,26 @@ def of_providers() -> str:
 
 
 @case("No provider has the trait")
-def of_unknown_trait() -> str:
+def summary_of_unknown_trait() -> str:
     return summary(hosts(8, 8), vcpu(4, "_1", "HW_GPU"))
 
 
 @case("No remaining tree meets a rule about trees")
-def of_trees() -> str:
+def summary_of_trees() -> str:
     world = hosts(8, 8)
     world.host("gpu", parent="host1", traits=["HW_GPU"])
     return summary(world, vcpu(4), root_traits=NameCondition((frozenset({"HW_GPU"}),)))
 
 
 @case("The service avoids the trees that fit")
-def of_avoided() -> str:
+def summary_of_avoided() -> str:
     world = World()
     world.host("host", VCPU=8, traits=["COMPUTE_STATUS_DISABLED"])
     return summary(world, vcpu(4), avoided=frozenset({"COMPUTE_STATUS_DISABLED"}))
 
 
 @case("A part of the request fits only in other trees")
-def of_other_trees() -> str:
+def summary_of_other_trees() -> str:
     world = World()
     world.host("host", aggregates=["zone", "rack"], VCPU=8)
     world.host("other", aggregates=["zone"])
@@ -129,12 +129,12 @@ def of_other_trees() -> str:
 
 
 @case("The groups need different providers")
-def of_isolation() -> str:
+def summary_of_isolation() -> str:
     return summary(hosts(8, 8), vcpu(1, "_1"), vcpu(1, "_2"), isolate=True)
 
 
 @case("The groups fit, but not in one subtree")
-def of_subtrees() -> str:
+def summary_of_subtrees() -> str:
     world = hosts(8)
     world.host("gpu", parent="host1", PGPU=1)
     world.host("nic", parent="host1", NET=1)
@@ -143,12 +143,12 @@ def of_subtrees() -> str:
 
 
 @case("The amounts fit, but not together")
-def of_sums() -> str:
+def summary_of_sums() -> str:
     return summary(hosts(8, 8), vcpu(6, "_1"), vcpu(4, "_2"))
 
 
 @case("The providers that fit lack some of the traits")
-def of_traits() -> str:
+def summary_of_traits() -> str:
     world = hosts(8)
     world.host("numa", parent="host1", traits=["HW_GPU"], VCPU=4)
     world.host("disk", parent="host1", traits=["HW_SSD"], VCPU=4)
@@ -157,7 +157,7 @@ def of_traits() -> str:
 
 
 @case("The search budget was too small")
-def of_work() -> str:
+def summary_of_work() -> str:
     world, capacity = World(), sum(EVEN) // 4
     for host in range(2):
         world.host(f"host{host}")
@@ -168,19 +168,19 @@ def of_work() -> str:
 
 
 @case("No change helps, and a part of the request is a mistake")
-def of_mistakes() -> str:
+def summary_of_mistakes() -> str:
     return summary(hosts(8), vcpu(12, "_1", "HW_A", "HW_B", "HW_C"))
 
 
 @case("Not all changes could be tried")
-def of_untried_changes() -> str:
+def summary_of_untried_changes() -> str:
     world, names = World(), [f"HW_{number}" for number in range(40)]
     world.host("host", traits=names, VCPU=Stock(9, used=1))
     return summary(world, vcpu(9, "", *names))
 
 
 @case("No change helps")
-def of_no_change() -> str:
+def summary_of_no_change() -> str:
     world = hosts(Stock(8, used=6))
     world.host("other", traits=["HW_A", "HW_B", "HW_C"])
     return summary(world, vcpu(4, "_1", "HW_A", "HW_B", "HW_C"))
@@ -189,15 +189,15 @@ def of_no_change() -> str:
 def table() -> Iterator[str]:
     """Yield the lines of the table."""
     yield from (".. list-table::", "   :header-rows: 1", "   :widths: 1 3", "", "   * - Meaning", "     - Example")
-    for means, function in CASES.items():
-        yield from (f"   * - {means}", f"     - {function()}")
+    for meaning, function in CASES.items():
+        yield from (f"   * - {meaning}", f"     - {function()}")
 
 
 def test_the_page_shows_every_sentence() -> None:
     _, _, section = PAGE.read_text().partition(f"{TITLE}\n{'=' * len(TITLE)}\n")
     parts = section.partition(".. list-table::")
     expected = "\n".join(table())
-    assert f"{parts[1]}{parts[2]}".rstrip() == expected, f"The table is to be:\n\n{expected}"
+    assert f"{parts[1]}{parts[2]}".rstrip() == expected, f"The table must be:\n\n{expected}"
 
 
 def test_one_of_several_providers_is_counted() -> None:

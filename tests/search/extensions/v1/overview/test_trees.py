@@ -57,8 +57,8 @@ def expected_trees(world: World, conditions: TreeFilter, root: str | None, order
     return sorted(roots & amounts.keys(), key=lambda name: (sign * amounts[name], world.ids[name]))
 
 
-def either(*values: object) -> st.SearchStrategy:
-    """Draw one of the values, or mostly None, so that several conditions together leave some trees."""
+def value_or_none(*values: object) -> st.SearchStrategy:
+    """Draw None, mostly, or one of the values, so that several conditions together leave some trees."""
     return st.sampled_from((*[None] * 3 * max(len(values), 1), *values))
 
 
@@ -67,28 +67,28 @@ def either(*values: object) -> st.SearchStrategy:
 def test_the_overview_contains_the_selected_trees_in_order(data):
     world = data.draw(worlds())
     snapshot = world.snapshot()
-    root = data.draw(either(*sorted({world.root(name) for name in world.members})))
+    root = data.draw(value_or_none(*sorted({world.root(name) for name in world.members})))
     conditions = TreeFilter(
         root=None if root is None else snapshot.by_uuid[root],
-        resource_class=data.draw(either(*sorted(world.classes))) if world.classes else None,
-        aggregate=data.draw(either(*AGGREGATES)),
-        trait=data.draw(either(*TRAITS)),
+        resource_class=data.draw(value_or_none(*sorted(world.classes))) if world.classes else None,
+        aggregate=data.draw(value_or_none(*AGGREGATES)),
+        trait=data.draw(value_or_none(*TRAITS)),
         over_committed=data.draw(st.sampled_from((False, False, True))),
     )
     order = data.draw(
         st.none() | st.builds(TreeOrder, st.sampled_from(Amount), st.sampled_from(CLASSES), st.booleans())
     )
     limit = data.draw(st.none() | st.integers(1, 4))
-    roots, after, slots = [], None, []
+    roots, last, slots = [], None, []
     while True:
-        page = find_trees(snapshot, conditions, order, limit, after)
+        page = find_trees(snapshot, conditions, order, limit, last)
         members = [slot for slot in page.roots for slot in depth_first(snapshot, slot)]
         assert limit is None or len(members) <= limit or len(page.roots) == 1
         assert len(roots) <= len(world.members), "a tree is on two pages"
         roots += [snapshot.provider(slot).uuid for slot in page.roots]
         slots += members
-        after = page.last
-        if after is None:
+        last = page.last
+        if last is None:
             break
     assert roots == expected_trees(world, conditions, root, order)
     assert len(slots) == len(set(slots)) == sum(world.root(name) in roots for name in world.members)

@@ -22,7 +22,7 @@ from placement.search.query.query import Group, SearchQuery
 from placement.search.refusals import Refusals
 from tests.world import Stock, World
 
-TWO = PickRequest(SearchQuery((Group("", {"VCPU": 2}),)))
+TWO_VCPU = PickRequest(SearchQuery((Group("", {"VCPU": 2}),)))
 PACK, RANDOM = Strategy(Preference.PACK), Strategy(Preference.RANDOM)
 
 
@@ -40,19 +40,19 @@ def roots(world: World, picks: list[Pick | None]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_spread_takes_each_of_equal_trees_before_any_twice(seed: int) -> None:
+def test_spread_takes_each_of_several_equivalent_trees_before_any_twice(seed: int) -> None:
     world = hosts(10)
     picker = Picker(world.snapshot(), seed=seed)
-    assert {*roots(world, picker.pick([TWO] * 20)).values()} == {2}
-    assert {*roots(world, picker.pick([TWO] * 20)).values()} == {2}
-    assert picker.pick([TWO]) == [None]
+    assert {*roots(world, picker.pick([TWO_VCPU] * 20)).values()} == {2}
+    assert {*roots(world, picker.pick([TWO_VCPU] * 20)).values()} == {2}
+    assert picker.pick([TWO_VCPU]) == [None]
 
 
 def test_spread_takes_the_least_used_trees() -> None:
     world = hosts(10, used=6)
     for number in (2, 5):
         world.host(f"host{number}", VCPU=8)
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 6)) == {"host2": 3, "host5": 3}
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO_VCPU] * 6)) == {"host2": 3, "host5": 3}
 
 
 def test_the_used_share_of_a_tree_is_the_share_of_its_most_used_class() -> None:
@@ -69,7 +69,7 @@ def test_the_used_share_of_a_tree_is_the_share_of_its_most_used_class() -> None:
 def test_pack_takes_as_few_trees_as_possible_and_the_most_used_first(seed: int) -> None:
     world = hosts(10)
     world.host("used", VCPU=Stock(8, used=2))
-    picks = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO] * 9))
+    picks = roots(world, Picker(world.snapshot(), PACK, seed=seed).pick([TWO_VCPU] * 9))
     assert picks.pop("used") == 3
     assert sorted(picks.values()) == [2, 4]
 
@@ -78,7 +78,7 @@ def test_a_pick_counts_for_the_used_share_of_its_tree() -> None:
     world = World()
     world.host("empty", VCPU=8)
     world.host("half", VCPU=Stock(8, used=4))
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 4)) == {"empty": 3, "half": 1}
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO_VCPU] * 4)) == {"empty": 3, "half": 1}
 
 
 def test_shared_resources_do_not_count_for_the_used_share_of_a_tree() -> None:
@@ -86,13 +86,13 @@ def test_shared_resources_do_not_count_for_the_used_share_of_a_tree() -> None:
     world.host("empty", aggregates=["A0"], VCPU=8)
     world.host("half", aggregates=["A0"], VCPU=Stock(8, used=4))
     world.sharing("pool", aggregates=["A0"], DISK_GB=1000)
-    borrowing = PickRequest(SearchQuery((Group("", {"VCPU": 2, "DISK_GB": 100}),)))
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([borrowing] * 2)) == {"empty": 2}
+    with_shared_disk = PickRequest(SearchQuery((Group("", {"VCPU": 2, "DISK_GB": 100}),)))
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([with_shared_disk] * 2)) == {"empty": 2}
 
 
-def test_few_of_many_trees_are_scored() -> None:
+def test_the_first_sample_of_many_trees_is_small_and_all_samples_contain_each_tree_once() -> None:
     world = hosts(3000)
-    snapshot, query = world.snapshot(), TWO.query
+    snapshot, query = world.snapshot(), TWO_VCPU.query
     narrowed = narrow(query, snapshot, Budget(), Refusals())
     generator = np.random.default_rng(1)
     for strategy in (Strategy(), RANDOM, PACK):
@@ -108,7 +108,7 @@ def test_a_sample_may_contain_all_remaining_trees(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sample_module, "PER_PICK", 0)
     world = racks((3,))
     snapshot = world.snapshot()
-    narrowed = narrow(TWO.query, snapshot, Budget(), Refusals())
+    narrowed = narrow(TWO_VCPU.query, snapshot, Budget(), Refusals())
     rack = snapshot.with_trait("CUSTOM_RACK_0")
     for seed in range(5):
         samples = Samples(narrowed, rack, Strategy(spread_over="CUSTOM_RACK_"), 1, np.random.default_rng(seed))
@@ -121,13 +121,13 @@ def test_a_sample_may_contain_all_remaining_trees(monkeypatch: pytest.MonkeyPatc
 def test_pack_finds_the_one_used_tree_among_many() -> None:
     world = hosts(3000)
     world.host("host1234", VCPU=Stock(8, used=2))
-    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([TWO])) == {"host1234": 1}
+    assert roots(world, Picker(world.snapshot(), PACK, seed=1).pick([TWO_VCPU])) == {"host1234": 1}
 
 
 def test_each_pick_examines_a_different_sample_of_many_trees() -> None:
     world = hosts(3000)
     snapshot = world.snapshot()
-    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(50)])
+    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO_VCPU])[0] for seed in range(50)])
     assert len(picks) > 45
 
 
@@ -150,8 +150,8 @@ def test_the_other_trees_are_examined_if_a_sample_is_full() -> None:
     two_devices = add_devices(world, 2000, free=(500, 1000))
     snapshot, copies = world.snapshot(), replace(two_devices, copies=2)
     for join in (False, True):
-        [picked] = roots(world, Picker(snapshot, join=join, seed=1).pick([two_devices]))
-        assert picked in ("host500", "host1000")
+        [root] = roots(world, Picker(snapshot, join=join, seed=1).pick([two_devices]))
+        assert root in ("host500", "host1000")
     assert roots(world, Picker(snapshot, seed=1).pick([copies])) == {"host500": 1, "host1000": 1}
 
 
@@ -161,7 +161,7 @@ def test_all_trees_are_examined_if_the_rules_leave_few_of_a_sample() -> None:
         world.host(f"host{200 * number}", VCPU=8)
         world.host(f"host{200 * number + 7}", VCPU=Stock(8, used=4))
     snapshot = world.snapshot()
-    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO])[0] for seed in range(20)])
+    picks = roots(world, [Picker(snapshot, seed=seed).pick([TWO_VCPU])[0] for seed in range(20)])
     assert {*picks} <= {f"host{200 * number}" for number in range(10)}
     assert sum(picks.values()) == 20
 
@@ -170,7 +170,7 @@ def test_all_requests_of_a_body_share_the_budget_of_a_search(monkeypatch: pytest
     """A search of many trees exceeds the reserve of a request, after another one has used up the rest."""
     monkeypatch.setattr(allowance, "OPERATIONS_PER_REQUEST", 100)
     world = World()
-    hard, two_devices = add_hopeless(world), add_devices(world, 500, free=[250])
+    hard, two_devices = add_unprovable(world), add_devices(world, 500, free=[250])
     settings = Settings(operations=10_000)
     for requests, cut_short in (([two_devices], set()), ([hard, two_devices], {0, 1})):
         picker = Picker(world.snapshot(), settings=settings, seed=1)
@@ -179,9 +179,9 @@ def test_all_requests_of_a_body_share_the_budget_of_a_search(monkeypatch: pytest
 
 
 def test_random_picks_are_independent() -> None:
-    """Make 400 picks of 10 trees: each tree gets 40 on average, and no tree fewer than 20."""
+    """Of 400 picks, each of ten trees gets 40 on average, and at least 20."""
     world = hosts(10, total=1000)
-    counts = roots(world, Picker(world.snapshot(), RANDOM, seed=1).pick([TWO] * 400))
+    counts = roots(world, Picker(world.snapshot(), RANDOM, seed=1).pick([TWO_VCPU] * 400))
     assert len(counts) == 10
     assert min(counts.values()) >= 20
     assert max(counts.values()) > min(counts.values()) + 1
@@ -205,21 +205,21 @@ def racks(sizes: tuple[int, ...]) -> World:
 def test_domains_get_equally_many_picks_while_they_fit(domains: str) -> None:
     world = racks((1, 1, 5, 5))
     picker = Picker(world.snapshot(), Strategy(spread_over=domains), seed=1)
-    of_racks = Counter[str]()
+    picks_by_rack = Counter[str]()
     for picks in (1, 1, 1, 1, 4, 8, 8, 4):
-        for root, count in roots(world, picker.pick([TWO] * picks)).items():
-            of_racks[root.split("-")[0]] += count
-        if sum(of_racks.values()) in (4, 8):
-            assert len(of_racks) == 4
-            assert {*of_racks.values()} == {sum(of_racks.values()) / 4}
-        if sum(of_racks.values()) == 24:
-            assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10}
-    assert of_racks == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
+        for root, count in roots(world, picker.pick([TWO_VCPU] * picks)).items():
+            picks_by_rack[root.split("-")[0]] += count
+        if sum(picks_by_rack.values()) in (4, 8):
+            assert len(picks_by_rack) == 4
+            assert {*picks_by_rack.values()} == {sum(picks_by_rack.values()) / 4}
+        if sum(picks_by_rack.values()) == 24:
+            assert picks_by_rack == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10}
+    assert picks_by_rack == {"rack0": 2, "rack1": 2, "rack2": 10, "rack3": 10, "alone0": 2, "alone1": 2}
 
 
 def test_a_full_domain_leaves_its_picks_to_the_others() -> None:
     world = racks((1, 4))
-    picks = roots(world, Picker(world.snapshot(), Strategy(spread_over="CUSTOM_RACK_"), seed=1).pick([TWO] * 15))
+    picks = roots(world, Picker(world.snapshot(), Strategy(spread_over="CUSTOM_RACK_"), seed=1).pick([TWO_VCPU] * 15))
     assert {*picks.values()} == {2}
     assert len(picks) == 7
 
@@ -232,15 +232,15 @@ def test_the_domain_of_the_least_used_tree_comes_first_among_equals() -> None:
     for preference, first, second in ((Preference.SPREAD, "used15", "used16"), (Preference.PACK, "used18", "used17")):
         for seed in range(20):
             picker = Picker(world.snapshot(), Strategy(preference, "CUSTOM_RACK_"), seed=seed)
-            assert [*roots(world, picker.pick([TWO] * 2))] == [first, second]
+            assert [*roots(world, picker.pick([TWO_VCPU] * 2))] == [first, second]
 
 
-def test_equal_trees_are_equally_likely_to_be_first_whatever_their_domain() -> None:
+def test_equivalent_trees_are_equally_likely_to_be_first_whatever_their_domain() -> None:
     """Of 100 first picks, each of ten trees gets 10 on average."""
     world = racks((1, 9))
     del world.members["alone0"], world.members["alone1"]
     strategy, snapshot = Strategy(spread_over="CUSTOM_RACK_"), world.snapshot()
-    picks = roots(world, [Picker(snapshot, strategy, seed=seed).pick([TWO])[0] for seed in range(100)])
+    picks = roots(world, [Picker(snapshot, strategy, seed=seed).pick([TWO_VCPU])[0] for seed in range(100)])
     assert 1 <= picks["rack0-0"] <= 30
 
 
@@ -251,7 +251,7 @@ def test_a_small_domain_among_many_trees_gets_its_picks(domains: str) -> None:
         world.host(name, traits=["CUSTOM_RACK_0"], aggregates=["rack0"], **member.stock)
     world.host("small", traits=["CUSTOM_RACK_1"], aggregates=["rack1"], VCPU=8)
     for seed in range(5):
-        picks = Picker(world.snapshot(), Strategy(spread_over=domains), seed=seed).pick([TWO] * 2)
+        picks = Picker(world.snapshot(), Strategy(spread_over=domains), seed=seed).pick([TWO_VCPU] * 2)
         assert roots(world, picks)["small"] == 1
 
 
@@ -259,19 +259,19 @@ def test_trees_as_domains_come_before_the_used_share() -> None:
     world = hosts(3, used=4)
     world.host("empty", VCPU=8)
     over_roots = Picker(world.snapshot(), Strategy(spread_over="root"), seed=1)
-    assert {*roots(world, over_roots.pick([TWO] * 4)).values()} == {1}
-    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO] * 2)) == {"empty": 2}
+    assert {*roots(world, over_roots.pick([TWO_VCPU] * 4)).values()} == {1}
+    assert roots(world, Picker(world.snapshot(), seed=1).pick([TWO_VCPU] * 2)) == {"empty": 2}
 
 
 def test_an_exhausted_budget_is_not_a_lack_of_capacity() -> None:
     world = hosts(3)
     picker = Picker(world.snapshot(), settings=Settings(memory=0), seed=1)
-    assert picker.pick([TWO, TWO]) == [None, None]
+    assert picker.pick([TWO_VCPU, TWO_VCPU]) == [None, None]
     assert picker.cut_short == {0, 1}
-    assert Picker(World().snapshot(), seed=1).pick([TWO]) == [None]
+    assert Picker(World().snapshot(), seed=1).pick([TWO_VCPU]) == [None]
 
 
-def add_hopeless(world: World) -> PickRequest:
+def add_unprovable(world: World) -> PickRequest:
     """Add a host, and return a request that does not fit there, which no search can prove within its budget.
 
     All amounts are even, and all capacities odd: no combination fits, but no rule detects it early.
@@ -286,12 +286,12 @@ def add_hopeless(world: World) -> PickRequest:
 
 def test_one_hard_query_leaves_others_their_budget() -> None:
     world = World()
-    hard = add_hopeless(world)
+    hard = add_unprovable(world)
     picker = Picker(world.snapshot(), seed=1)
-    picks = picker.pick([hard, TWO])
+    picks = picker.pick([hard, TWO_VCPU])
     assert [pick is None for pick in picks] == [True, False]
     assert picker.cut_short == {0}
-    picker.pick([TWO])
+    picker.pick([TWO_VCPU])
     assert picker.cut_short == set()
 
 

@@ -84,7 +84,7 @@ def without_rows(commits):
     return [(writer, tuple(step._replace(row=None) for step in steps)) for writer, steps in commits]
 
 
-def breaks(order):
+def mismatched_steps(order):
     """Return the steps that do not continue the generations of their object, as (object, expected, actual)."""
     states, mismatches = {}, []
     for transaction in order:
@@ -138,11 +138,11 @@ def test_without_row_ids_objects_that_are_never_deleted_need_no_clock(commits, c
     transactions = number_transactions(recorded, [chance.randint(0, 50) for _ in recorded])
     order = topological_order(chance.sample(transactions, len(transactions)))
     check_writers(order, transactions)
-    assert breaks(order) == []
+    assert mismatched_steps(order) == []
 
 
 @given(HISTORIES, st.randoms(use_true_random=False))
-def test_processes_of_two_releases_write_steps_with_and_without_row_ids(commits, chance):
+def test_with_correct_clocks_some_steps_may_lack_row_ids(commits, chance):
     pairs = zip(commits, without_rows(commits), strict=True)
     mixed = [new if chance.random() < 0.5 else old for new, old in pairs]
     transactions = number_transactions(mixed, range(len(mixed)))

@@ -88,17 +88,17 @@ def test_a_wait_ends_at_its_deadline_even_if_another_thread_is_reading(history):
 
 
 def test_one_read_serves_all_waiting_requests(watch, history, monkeypatch):
-    crowd = [wait_in_thread(watch, 0) for _ in range(5)]
+    waiting_threads = [wait_in_thread(watch, 0) for _ in range(5)]
     while history.reads < 20:
         time.sleep(0.01)
     history.newest = 1
-    for thread, _ in crowd:
+    for thread, _ in waiting_threads:
         thread.join()
-    assert [results for _, results in crowd] == [[True]] * 5
+    assert [results for _, results in waiting_threads] == [[True]] * 5
     monkeypatch.setattr(waiting_room, "INTERVAL", PATIENCE)
     reads = history.reads
-    crowd = [wait_in_thread(watch, 0) for _ in range(5)]
-    for thread, _ in crowd:
+    waiting_threads = [wait_in_thread(watch, 0) for _ in range(5)]
+    for thread, _ in waiting_threads:
         thread.join()
     assert history.reads == reads
 

@@ -31,7 +31,7 @@ def test_each_document_has_its_own_etag(app):
 
 
 @pytest.mark.parametrize(
-    ("mounted", "path", "server"),
+    ("mount_path", "path", "server"),
     [
         ("", "/v1/openapi.json", "/v1"),
         ("", "/v1/openapi-placement.json", "/"),
@@ -39,8 +39,8 @@ def test_each_document_has_its_own_etag(app):
         ("/placement", "/v1/openapi-placement.json", "/placement"),
     ],
 )
-def test_the_server_url_is_the_mount_path_of_the_api(app, mounted, path, server):
-    answer = web.ask(app, "GET", path, environ={"SCRIPT_NAME": mounted})
+def test_the_server_url_is_the_mount_path_of_the_api(app, mount_path, path, server):
+    answer = web.ask(app, "GET", path, environ={"SCRIPT_NAME": mount_path})
     assert answer.json["servers"] == [{"url": server}]
 
 

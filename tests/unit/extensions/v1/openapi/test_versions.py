@@ -168,20 +168,20 @@ def parts(operation):
                 yield from (f"{status} >{field}" for field in fields(content["schema"]))
 
 
-def fields(schema, at=""):
+def fields(schema, path_of_schema=""):
     """Yield the paths of the fields in the values of a schema."""
     for alternative in schema.get("anyOf", ()):
-        yield from fields(alternative, at)
+        yield from fields(alternative, path_of_schema)
     if "items" in schema:
-        yield from fields(schema["items"], f"{at}[]")
+        yield from fields(schema["items"], f"{path_of_schema}[]")
     for name, inner in schema.get("properties", {}).items():
-        below = f"{at}/{name}{'!' if name in schema.get('required', ()) else ''}"
-        yield below
-        yield from fields(inner, below)
+        path_of_field = f"{path_of_schema}/{name}{'!' if name in schema.get('required', ()) else ''}"
+        yield path_of_field
+        yield from fields(inner, path_of_field)
     map_values = [schema["additionalProperties"]] if "propertyNames" in schema else []
     for inner in (*schema.get("patternProperties", {}).values(), *map_values):
-        yield f"{at}/*"
-        yield from fields(inner, f"{at}/*")
+        yield f"{path_of_schema}/*"
+        yield from fields(inner, f"{path_of_schema}/*")
 
 
 def changes(before, after):
@@ -220,7 +220,7 @@ def test_the_changes_of_each_version_are_listed(before, after):
 
 @pytest.mark.parametrize("version", [mv.NESTED, mv.CACHE_HEADERS, mv.LATEST], ids=str)
 def test_responses_with_a_document_or_about_one_trait_have_cache_headers(version):
-    """Except for responses that only a dry run has."""
+    """Responses that only a dry run returns have none."""
     for name, operation in operations(version):
         for status, response in operation["responses"].items():
             schemas = [content["schema"] for content in response.get("content", {}).values()]
