@@ -146,17 +146,17 @@ class _LocalState:
 
 
 def _compare(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
-    present = local.nodes.get(uuid)
+    current = local.nodes.get(uuid)
     instance, holder = document.get("instance_uuid"), local.holders.get(uuid)
     finding = _holder_finding(local, uuid, instance)
     unclaimed = instance if instance and holder is None and finding is None else None
-    recorded = present is not None and present.allocation_uuid is not None
+    recorded = current is not None and current.allocation_uuid is not None
     allocation = active.get(instance) if instance and instance in (unclaimed, holder) and not recorded else None
     obstacles = (*_obstacles(local, uuid, document), *_not_storable(document, allocation))
     return NodeImport(
         document=document,
-        exists=present is not None,
-        differences=tuple(_differences(present, document, local.traits[uuid])),
+        exists=current is not None,
+        differences=tuple(_differences(current, document, local.traits[uuid])),
         unclaimed=unclaimed,
         allocation=allocation,
         findings=obstacles + ((finding,) if finding else ()),
@@ -202,15 +202,15 @@ def _holder_finding(local: _LocalState, uuid: str, instance: str | None) -> str 
     return f"in use in Ironic by {instance}, which holds {nodes[0]} here" if nodes else None
 
 
-def _differences(present: Node | None, document: Document, traits: Iterable[str]) -> Iterator[str]:
-    if present is None:
+def _differences(current: Node | None, document: Document, traits: Iterable[str]) -> Iterator[str]:
+    if current is None:
         return
     for name in _COLUMNS:
-        old, new = getattr(present, name), _column(document, name)
+        old, new = getattr(current, name), _column(document, name)
         if old != new:
             yield f"{name}: {_text(old)} -> {_text(new)}"
     for name in _DETAILS:
-        old, new = present.details.get(name) or None, document.get(name) or None
+        old, new = current.details.get(name) or None, document.get(name) or None
         if old != new:
             yield f"{name}: {_text(old)} -> {_text(new)}" if not isinstance(old or new, Mapping) else name
     old_traits, new_traits = set(traits), _traits(document, traits)
@@ -231,9 +231,9 @@ def _column(document: Document, name: str) -> Any:
     return default if value is None else value
 
 
-def _traits(document: Document, present: Iterable[str]) -> set[str]:
+def _traits(document: Document, old_traits: Iterable[str]) -> set[str]:
     """Return the traits of the provider after the import: the traits of the node, and present traits added by nova."""
-    return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_NOVA_PREFIX))}
+    return {*(document.get("traits") or ()), *(name for name in old_traits if name.startswith(_NOVA_PREFIX))}
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -275,15 +275,15 @@ def _create(db: Transaction, node: NodeImport) -> None:
 
 
 def _update(db: Transaction, node: NodeImport) -> None:
-    present = Node.get(db, node.uuid)
+    current = Node.get(db, node.uuid)
     resource_class = _column(node.document, "resource_class")
 
     def check(locked: LockedNode) -> None:
         if node.unclaimed is None:
             _apply(db, locked, node)
 
-    if present.resource_class != resource_class:
-        holding.reclassify(db, present, resource_class, check)
+    if current.resource_class != resource_class:
+        holding.reclassify(db, current, resource_class, check)
     elif node.unclaimed is None:
         check(LockedNode.lock(db, node.uuid))
 
@@ -334,9 +334,9 @@ def _apply(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
 
 
 def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
-    present = traits_of(db, [node.uuid])[node.uuid]
-    traits = _traits(node.document, present)
-    if traits != set(present):
+    old_traits = traits_of(db, [node.uuid])[node.uuid]
+    traits = _traits(node.document, old_traits)
+    if traits != set(old_traits):
         locked.replace_traits(traits)
 
 

@@ -108,12 +108,12 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
     verb = states.ALIASES.get(verb, verb)
 
     def move(locked: LockedNode) -> None:
-        present = locked.node
-        permit(present)
-        state = states.target(verb, present.provision_state)
+        current = locked.node
+        permit(current)
+        state = states.target(verb, current.provision_state)
         if state is None:
-            raise failures.VerbNotPossible(verb=verb, node=present.uuid, state=present.provision_state)
-        _check_verb(db, present, verb)
+            raise failures.VerbNotPossible(verb=verb, node=current.uuid, state=current.provision_state)
+        _check_verb(db, current, verb)
         # Clear the traces of a failed action as well.
         details: dict[str, Any] = {"last_error": None}
         if verb == "deleted":
@@ -142,13 +142,13 @@ def delete(db: Transaction, node: Node, permit: Check) -> None:
     """
 
     def check(locked: LockedNode) -> None:
-        present = locked.node
-        permit(present)
-        _check_unprotected(present)
-        if present.instance_uuid is not None and not present.maintenance:
-            raise failures.NodeTaken(node=present.uuid, instance=present.instance_uuid)
-        if not states.may_be_deleted(present.provision_state, present.maintenance):
-            raise failures.NodeNotDeletable(node=present.uuid, state=present.provision_state)
+        current = locked.node
+        permit(current)
+        _check_unprotected(current)
+        if current.instance_uuid is not None and not current.maintenance:
+            raise failures.NodeTaken(node=current.uuid, instance=current.instance_uuid)
+        if not states.may_be_deleted(current.provision_state, current.maintenance):
+            raise failures.NodeNotDeletable(node=current.uuid, state=current.provision_state)
 
     holding.release(db, node, check).delete()
 
@@ -158,8 +158,8 @@ def missing_traits(db: Reading, node: Node) -> list[str]:
     required = node.details.get("instance_info", {}).get("traits")
     if not isinstance(required, list) or not required:
         return []
-    present = traits_of(db, [node.uuid])[node.uuid]
-    return sorted({str(trait) for trait in required}.difference(present))
+    traits = traits_of(db, [node.uuid])[node.uuid]
+    return sorted({str(trait) for trait in required}.difference(traits))
 
 
 def _check_verb(db: Transaction, node: Node, verb: str) -> None:
