@@ -42,7 +42,7 @@ class IronicVersions:
             VersionUnreadable: The header is not a version.
             VersionUnknown: The version is outside the supported range.
         """
-        requested = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
+        requested = _common_version(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
         requested = requested or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
         if not requested:
             return versions.MINIMUM
@@ -61,7 +61,7 @@ class IronicVersions:
         return (*_RANGE, (f"{_PREFIX}-version", str(version)))
 
 
-def _common(header: str) -> str:
+def _common_version(header: str) -> str:
     """Return the version in the last entry for this API; empty without one."""
     requested = ""
     for entry in header.split(","):

@@ -59,7 +59,7 @@ def set_power(req: Request, node: str) -> Reply:
 
 @endpoint(policy="baremetal:node:validate", check_path=check_ident)
 def validate(req: Request, node: str) -> Reply:
-    """Show whether a node could be deployed, which only missing traits prevent, as no hardware is involved."""
+    """Show whether a node could be deployed: without hardware, only missing traits prevent it."""
     Arguments(req.pairs())
 
     def work(db: Reading) -> errors.Failure | None:

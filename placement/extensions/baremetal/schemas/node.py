@@ -127,7 +127,7 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
 
     Raises:
         NotInThisVersion: An operation changes a field added in a later version.
-        BadRequest: The patch or a value is invalid (``json_patch.Patch``, ``written``); also raised by the function.
+        BadRequest: The patch or a value is invalid (``json_patch.Patch``, ``stored_form``); the function raises it too.
     """
     patch = json_patch.Patch(operations, UPDATABLE)
     for operation in operations:

@@ -119,7 +119,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     """Return the filter in a query.
 
     Args:
-        project: The project whose nodes alone the caller may list; None for all nodes.
+        project: The only project whose nodes the caller may list; None for all nodes.
     """
 
     def value_of(name: str, convert: Callable[[str, str], Any]) -> Any:
@@ -128,7 +128,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
 
     if (chassis := value_of("chassis_uuid", uuid_of)) is not None:
         raise NoChassis(uuid=chassis)
-    columns: dict[str, Any] = dict(arguments.values_of(_OF_COLUMNS))
+    columns: dict[str, Any] = dict(arguments.values_of(_COLUMN_FILTERS))
     if "maintenance" in arguments:
         columns["maintenance"] = value_of("maintenance", truth)
     if columns.get("provision_state", states.ENROLL) not in states.ALL:
@@ -138,7 +138,10 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     return NodeFilter(
         columns=columns,
         details=_details(arguments),
-        set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.values_of(_SET).items()},
+        set={
+            _SET_FILTERS[parameter]: truth(parameter, value)
+            for parameter, value in arguments.values_of(_SET_FILTERS).items()
+        },
         instance_uuid=value_of("instance_uuid", uuid_of),
         associated=value_of("associated", truth),
         description_contains=arguments.get("description_contains"),
@@ -147,9 +150,9 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     )
 
 
-_OF_COLUMNS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
+_COLUMN_FILTERS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
 #: Names in ``details`` that must be set or unset, by parameter.
-_SET = {"retired": "retired", "sharded": "shard"}
+_SET_FILTERS = {"retired": "retired", "sharded": "shard"}
 
 
 def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:
