@@ -219,13 +219,13 @@ def _header(filters: dict[str, str], current: str, orders: tuple[str, str]) -> t
         current: The order of the list.
         orders: The default order of the column, and the reverse.
     """
-    following = orders[1] if current == orders[0] else orders[0]
+    next_order = orders[1] if current == orders[0] else orders[0]
     aria_sort = ("descending" if current.startswith("-") else "ascending") if current in orders else ""
-    return _address(filters, sort=following), aria_sort
+    return _address(filters, sort=next_order), aria_sort
 
 
-def _address(filters: dict[str, str], **more: object) -> str:
+def _address(filters: dict[str, str], **parameters: object) -> str:
     """Return the query string of the list without empty values and the default order."""
-    if more["sort"] == search.ORDERS[0]:
-        del more["sort"]
-    return urlencode({name: value for name, value in filters.items() if value} | more)
+    if parameters["sort"] == search.ORDERS[0]:
+        del parameters["sort"]
+    return urlencode({name: value for name, value in filters.items() if value} | parameters)

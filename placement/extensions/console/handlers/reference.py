@@ -19,17 +19,17 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST, Change, Version
 
-_OF = Query(
+_SHOW = Query(
     Object(
         Field("of", string(enum=["v1", "placement"]), since=OLDEST),
         Field("version", string(maxLength=20), since=OLDEST),
     )
 )
-#: Cached descriptions: enough for all versions of Placement.
-_CACHED = 64
+#: Descriptions in the cache: enough for all versions of Placement.
+_CACHE_SIZE = 64
 
 
-@endpoint(query=_OF, negotiates=False)
+@endpoint(query=_SHOW, negotiates=False)
 def show(req: Request) -> Reply:
     """Show the reference of an API, generated from its OpenAPI document: operations with examples, and versions."""
     changes: tuple[Change, ...] = ()
@@ -54,7 +54,7 @@ def show(req: Request) -> Reply:
     )
 
 
-@functools.lru_cache(_CACHED)
+@functools.lru_cache(_CACHE_SIZE)
 def _operations(api: Api, version: Version) -> tuple[Operation, ...]:
     first = _first_versions(api, version) if api.versioning.headers(version) else {}
     return tuple(operations(describe(api, version, label=str(version)), api.prefix, first))

@@ -21,11 +21,11 @@ _STEPS = tuple(
 
 def amounts(top: int, resource_class: str) -> list[int]:
     """Return evenly spaced amounts from zero to ``top``, round in the units in which they are displayed."""
-    step = next(step for step in _round(*units.scale(resource_class)) if top // step <= _MAX_AMOUNTS)
+    step = next(step for step in _round_numbers(*units.scale(resource_class)) if top // step <= _MAX_AMOUNTS)
     return [*range(0, top + 1, step)]
 
 
-def _round(count: int, base: int) -> Iterator[int]:
+def _round_numbers(count: int, base: int) -> Iterator[int]:
     """Yield 1, 2 and 5 times each power of ten of each unit, ascending; half of the next unit replaces 500.
 
     Args:
