@@ -70,8 +70,8 @@ class LoadPlan:
         yield from (f"trait {name}: new" for name in self.traits)
         for change in self.changes:
             if change.record is None:
-                below = "" if change.entry.parent is None else f", below {change.entry.parent}"
-                yield f"{change.entry.name}: new{below}"
+                place = "" if change.entry.parent is None else f", below {change.entry.parent}"
+                yield f"{change.entry.name}: new{place}"
             yield from (f"{change.entry.name}: {text}" for text in change.differences)
 
 
@@ -175,8 +175,8 @@ def _place(parent: str | None) -> str:
 
 
 def _hint(name: str, valid_names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, valid_names, 1, 0.8)
-    return f" (did you mean {near[0]}?)" if near else ""
+    matches = difflib.get_close_matches(name, valid_names, 1, 0.8)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def inventory_differences(target: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
@@ -196,8 +196,8 @@ def inventory_differences(target: Mapping[str, Inventory], present: Mapping[str,
 
 def _amounts(inventory: Inventory) -> str:
     defaults = Inventory(inventory.resource_class, 0)
-    stated = (amount for amount in AMOUNTS if getattr(inventory, amount) != getattr(defaults, amount))
-    return ", ".join(f"{amount} {_text(getattr(inventory, amount))}" for amount in stated)
+    names = (name for name in AMOUNTS if getattr(inventory, name) != getattr(defaults, name))
+    return ", ".join(f"{name} {_text(getattr(inventory, name))}" for name in names)
 
 
 def _text(amount: float) -> str:
