@@ -175,7 +175,7 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
             nova.read(expected, progress.advance)
             if len(expected.servers) == before and not arguments.allow_empty:
                 raise Unreadable(
-                    f"nova in cloud {cloud} shows no servers: all would be orphans; --allow-empty permits it"
+                    f"nova in cloud {cloud} shows no servers: all would be orphans; use --allow-empty if intended"
                 )
     with Progress(_TITLE, "nodes read") as progress:
         for cloud in arguments.ironic:
@@ -189,7 +189,7 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
                 progress.advance(1)
             if len(users) == before and not arguments.allow_empty:
                 raise Unreadable(
-                    f"Ironic in cloud {cloud} shows no nodes: all would be orphans; --allow-empty permits it"
+                    f"Ironic in cloud {cloud} shows no nodes: all would be orphans; use --allow-empty if intended"
                 )
             expected.named |= {uuid for uuid in map(canonical, filter(None, users)) if uuid is not None}
     return novas

@@ -43,7 +43,7 @@ def read_uuids(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[
             raise InvalidNames(f"{source}:{number}: {text[:60]!r} is not a uuid")
         uuids.add(consumer)
     if not uuids and not may_be_empty:
-        raise InvalidNames(f"{source} names no consumers: all would be orphans; --allow-empty permits it")
+        raise InvalidNames(f"{source} names no consumers: all would be orphans; use --allow-empty if intended")
     return uuids
 
 

@@ -76,7 +76,7 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
 
 
 def _processors(flavor: Mapping[str, Any], specs: Mapping[str, str]) -> int:
-    # The emulator threads get a dedicated processor.
+    # The emulator threads run on a dedicated processor.
     isolated = specs.get("hw:emulator_threads_policy") == "isolate"
     return int(flavor["vcpus"]) + isolated
 
