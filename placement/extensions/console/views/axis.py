@@ -45,9 +45,9 @@ def times(since: datetime.datetime, until: datetime.datetime) -> list[tuple[date
     step = next((step for step in _STEPS if (until - since) / step <= _MAX_TIMES), (until - since) / _MAX_TIMES)
     first = since - (since - datetime.datetime.min) % step
     marks = [first + number * step for number in range(1, -((first - until) // step))]
-    return [(at, _label(at)) for at in marks]
+    return [(mark, _label(mark)) for mark in marks]
 
 
-def _label(at: datetime.datetime) -> str:
-    is_midnight = at.time() == datetime.time()
-    return f"{at.day} {at:%b}" if is_midnight else f"{at:%H:%M}"
+def _label(mark: datetime.datetime) -> str:
+    is_midnight = mark.time() == datetime.time()
+    return f"{mark.day} {mark:%b}" if is_midnight else f"{mark:%H:%M}"
