@@ -83,7 +83,7 @@ class Choice:
         return None if uuid is None else self._candidate(uuid)
 
     def sampled_candidate(self, db: Reading) -> CandidateNode | None:
-        """Return a node that fits from the first random sample; None if none of these fits."""
+        """Return a node that fits from the first random sample; None if no sampled node fits."""
         fitting = next(self._fitting_uuids(db)) if len(self._free) else []
         return self._candidate(_random().choice(fitting)) if fitting else None
 

@@ -234,11 +234,11 @@ def _note(db: Transaction, old: Node | None, new: Node | None) -> None:
     changes: dict[Path, Pair] = {
         (name,): (getattr(old, name, None), getattr(new, name, None)) for name in _HISTORY_COLUMNS
     }
-    before, after = old.details if old else {}, new.details if new else {}
-    for name in sorted({*before, *after}):
-        if json_differs(before.get(name), after.get(name)):
-            mark = (_CHANGED if name in before else _PRESENT) if name in after else None
-            changes["details", name] = _PRESENT if name in before else None, mark
+    old_details, new_details = old.details if old else {}, new.details if new else {}
+    for name in sorted({*old_details, *new_details}):
+        if json_differs(old_details.get(name), new_details.get(name)):
+            mark = (_CHANGED if name in old_details else _PRESENT) if name in new_details else None
+            changes["details", name] = _PRESENT if name in old_details else None, mark
     uuid = (old or new).uuid  # type: ignore[union-attr]
     db.note(_KIND, uuid, changes)
 
