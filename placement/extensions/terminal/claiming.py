@@ -136,7 +136,7 @@ def retry_advice(arguments: argparse.Namespace, body: Document) -> str:
     if arguments.file is not None:
         return f"{unknown}: repeat the command, which makes only the missing claims."
     if arguments.move is not None:
-        return f"{unknown}: the command consumers shows what the consumer holds."
+        return f"{unknown}: use the command consumers to see the consumer's allocations."
     return f"{unknown}: repeat the command with --consumer {body['requests'][0]['consumer']}, which claims once."
 
 
