@@ -111,15 +111,15 @@ class _Comparison:
         self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], existing: Collection[str]
     ) -> tuple[str, ...]:
         """Return the unknown names that can be created, and report all other names."""
-        new: set[str] = set()
+        new_names: set[str] = set()
         for line, names in by_line:
-            for name in set(names) - set(existing) - new:
+            for name in set(names) - set(existing) - new_names:
                 if _CUSTOM_NAME.fullmatch(name):
-                    new.add(name)
+                    new_names.add(name)
                     continue
                 hint = _hint(name, existing) or f"; custom names consist of {CUSTOM_PREFIX} and A-Z, 0-9, _"
                 self.findings.append(FileFinding(line, f"There is no {kind} {name}{hint}."))
-        return tuple(sorted(new))
+        return tuple(sorted(new_names))
 
     def change(self, entry: ProviderEntry) -> ProviderChange:
         """Return the change for an entry."""
@@ -149,10 +149,10 @@ class _Comparison:
     ) -> Iterator[str]:
         if entry.name != record.name:
             yield f"new name, was {record.name}"
-        before = self._parent_names.get(record.parent_id)
-        after = entry.parent if parent is None else parent.name
-        if entry.states_parent and before != after:
-            yield f"{_place(after)}, was {_place(before)}"
+        old_parent = self._parent_names.get(record.parent_id)
+        new_parent = entry.parent if parent is None else parent.name
+        if entry.states_parent and old_parent != new_parent:
+            yield f"{_place(new_parent)}, was {_place(old_parent)}"
         contents = self._contents[record.id]
         if entry.inventories is not None:
             yield from inventory_differences(entry.inventories, contents.inventories)
