@@ -39,7 +39,7 @@ class ProviderChange:
     differences: tuple[str, ...]
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether anything has to be written."""
         return self.record is None or bool(self.differences)
 
@@ -57,10 +57,10 @@ class LoadPlan:
     @property
     def changes(self) -> tuple[ProviderChange, ...]:
         """The changes for providers that do not match the file."""
-        return tuple(change for change in self.providers if change.needed)
+        return tuple(change for change in self.providers if change.is_needed)
 
     @property
-    def needed(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether anything has to be written."""
         return bool(self.changes or self.resource_classes or self.traits)
 

@@ -42,19 +42,19 @@ def load(
         InvalidFile: The changes cannot be made; nothing is changed.
     """
     plan = database.read(lambda db: compare(db, entries))
-    if not plan.needed:
+    if not plan.is_needed:
         return plan
 
-    written = 0
+    number_written = 0
 
     def count(number: int) -> None:
-        nonlocal written
-        written += number
+        nonlocal number_written
+        number_written += number
         advance(number)
 
     def work(db: Transaction) -> None:
         nonlocal plan
-        count(-written)  # an earlier attempt was rolled back
+        count(-number_written)  # an earlier attempt was rolled back
         plan = _Load(db, entries, plan, count).apply()
         if dry_run:
             raise _RolledBack
@@ -96,7 +96,7 @@ class _Load:
 
     def _apply(self, change: ProviderChange) -> None:
         entry = change.entry
-        if change.record is not None and not change.needed:
+        if change.record is not None and not change.is_needed:
             self._uuids[entry.name] = change.record.uuid
             return
         if entry.parent is not None and change.parent_uuid is None and entry.parent not in self._uuids:
