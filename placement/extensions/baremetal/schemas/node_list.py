@@ -138,21 +138,21 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     return NodeFilter(
         columns=columns,
         details=_details(arguments),
-        set={
-            _SET_FILTERS[parameter]: truth(parameter, value)
-            for parameter, value in arguments.values_of(_SET_FILTERS).items()
+        presence={
+            _PRESENCE_FILTERS[parameter]: truth(parameter, value)
+            for parameter, value in arguments.values_of(_PRESENCE_FILTERS).items()
         },
         instance_uuid=value_of("instance_uuid", uuid_of),
         associated=value_of("associated", truth),
         description_contains=arguments.get("description_contains"),
         projects=[name for name in (project, arguments.get("project")) if name is not None],
-        children="parent_node" in arguments or bool(value_of("include_children", truth)),
+        include_children="parent_node" in arguments or bool(value_of("include_children", truth)),
     )
 
 
 _COLUMN_FILTERS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
 #: Names in ``details`` that must be set or unset, by parameter.
-_SET_FILTERS = {"retired": "retired", "sharded": "shard"}
+_PRESENCE_FILTERS = {"retired": "retired", "sharded": "shard"}
 
 
 def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:
