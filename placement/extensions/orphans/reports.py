@@ -33,7 +33,7 @@ class Release:
     #: Orphans that may be migrations in progress.
     held_back: Sequence[AgedHolder]
     #: Whether the release is refused because its share of all consumers is too large.
-    too_many: bool
+    is_refused: bool
     review: Review
     dry_run: bool
     #: Uuids of the released consumers.
@@ -267,7 +267,7 @@ def _first_rows(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ..
 
 
 def _print_outcome(release: Release) -> None:
-    if release.too_many:
+    if release.is_refused:
         return  # the command reports the refusal on stderr
     if release.dry_run:
         print(f"Dry run: nothing was released.  --yes releases {len(release.consumers):,} consumers.")
@@ -291,7 +291,7 @@ def _not_reached(release: Release) -> list[str]:
 def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
     return {
         "dry_run": release.dry_run,
-        "refused": release.too_many,
+        "refused": release.is_refused,
         "consumers": [consumer.holder.uuid for consumer in release.consumers],
         "held_back": [consumer.holder.uuid for consumer in release.held_back],
         "by_type_and_project": [
