@@ -52,8 +52,8 @@ def release(
         Declined: The user did not confirm.
         UsageError: No consumers are selected, or the question needs a terminal.
     """
-    named, conditions = arguments.named, filters.conditions(arguments)
-    if bool(named) == bool(conditions):
+    uuids, conditions = arguments.named, filters.conditions(arguments)
+    if bool(uuids) == bool(conditions):
         raise UsageError("Select consumers either by uuid or by options such as --project and --older-than.")
     if conditions and not (arguments.yes or arguments.dry_run):
         if not sys.stdin.isatty():
@@ -61,9 +61,9 @@ def release(
         matches = filters.consumers(pages, arguments)
         if matches and not _confirm(matches, style):
             raise Declined("Nothing was released.")
-        named, conditions = [consumer["uuid"] for consumer in matches], []
-    starts = range(0, len(named), _BATCH_SIZE)
-    queries = [conditions] if conditions else [_consumer_pairs(named[start : start + _BATCH_SIZE]) for start in starts]
+        uuids, conditions = [consumer["uuid"] for consumer in matches], []
+    starts = range(0, len(uuids), _BATCH_SIZE)
+    queries = [conditions] if conditions else [_consumer_pairs(uuids[start : start + _BATCH_SIZE]) for start in starts]
     document: dict[str, Any] = {"released": [], "missing": [], "complete": True, "dry_run": arguments.dry_run}
     for query in queries:
         for reply in _replies(delete, query, arguments):
