@@ -35,7 +35,7 @@ class ProviderEntry:
     parent: str | None
     inventories: Mapping[str, Inventory] | None
     traits: frozenset[str] | None
-    #: Uuids.
+    #: Uuids of the aggregates.
     aggregates: frozenset[str] | None
 
 

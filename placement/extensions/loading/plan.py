@@ -40,7 +40,7 @@ class ProviderChange:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything has to be written."""
+        """Whether the provider is new or differs from its entry."""
         return self.record is None or bool(self.differences)
 
 
@@ -50,7 +50,7 @@ class LoadPlan:
 
     #: One change per entry, parents before their children.
     providers: tuple[ProviderChange, ...]
-    #: Names to create.
+    #: Names of the custom classes and traits to create.
     resource_classes: tuple[str, ...]
     traits: tuple[str, ...]
 
@@ -61,7 +61,7 @@ class LoadPlan:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything has to be written."""
+        """Whether the database does not match the file."""
         return bool(self.changes or self.resource_classes or self.traits)
 
     def lines(self) -> Iterator[str]:

@@ -54,11 +54,11 @@ class NovaServer:
     uuid: str
     status: str
     project: str
-    #: The name of the root provider on which it runs; None if it has no host.
+    #: The name of the root provider of its host; None without a host.
     host: str | None
-    #: Whether it is being changed or its cell does not respond: then only its existence is compared.
+    #: Whether a task is changing the server or its cell does not respond; only its existence is then compared.
     is_changing: bool
-    #: The amounts it should hold; None if unknown.
+    #: The amounts that the server should hold; None if unknown.
     demand: FlavorDemand | None
 
     @classmethod

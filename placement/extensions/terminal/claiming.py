@@ -131,7 +131,7 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
 
 
 def retry_advice(arguments: argparse.Namespace, body: Document) -> str:
-    """Return a sentence that advises how to retry a claim that got no response."""
+    """Return a sentence that advises how to retry a claim that received no response."""
     unknown = "The claim may or may not have been made"
     if arguments.file is not None:
         return f"{unknown}: repeat the command, which makes only the missing claims."

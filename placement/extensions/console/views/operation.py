@@ -43,7 +43,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class OperationReply:
-    """A response: its status, its meaning, and its JSON schema as text if it has one."""
+    """A response: its status, its meaning, and its JSON schema as text; None without a schema."""
 
     status: str
     description: str
