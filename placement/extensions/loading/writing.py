@@ -128,12 +128,12 @@ class _Load:
 
     def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
         """Write the contents that differ; without differences, the generation does not change."""
-        entry, present = change.entry, change.contents
-        if entry.inventories is not None and any(inventory_differences(entry.inventories, present.inventories)):
+        entry, contents = change.entry, change.contents
+        if entry.inventories is not None and any(inventory_differences(entry.inventories, contents.inventories)):
             provider.replace_inventories(entry.inventories.values())
-        if entry.traits is not None and entry.traits != present.traits:
+        if entry.traits is not None and entry.traits != contents.traits:
             provider.replace_traits(entry.traits)
-        if entry.aggregates is not None and entry.aggregates != present.aggregates:
+        if entry.aggregates is not None and entry.aggregates != contents.aggregates:
             provider.replace_aggregates(entry.aggregates)
 
     def _create_aggregates(self) -> None:
