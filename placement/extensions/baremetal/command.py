@@ -78,7 +78,7 @@ def _compare(database: Database, ironic: Ironic) -> Comparison:
 def _write(database: Database, comparison: Comparison, owner: Owner) -> dict[str, str]:
     """Write the differences, and return the reason of each failure, by the uuid of the node."""
     failed = {}
-    changed = [node for node in comparison.nodes if node.changes]
+    changed = [node for node in comparison.nodes if node.has_changes]
     standard.insert(database)  # the standard traits are missing until a service has started on the database
     with Progress("baremetal import", "nodes written", len(changed)) as progress:
         importing.free_names(database, comparison)
@@ -100,8 +100,8 @@ def _print(comparison: Comparison, failed: dict[str, str], *, claimed: bool) -> 
     nodes = [node for node in comparison.nodes if not node.excluded]
     rows = (
         ("new", sum(not node.exists for node in nodes)),
-        ("changed", sum(node.exists and node.changes for node in nodes)),
-        ("unchanged", sum(not node.changes for node in nodes)),
+        ("changed", sum(node.exists and node.has_changes for node in nodes)),
+        ("unchanged", sum(not node.has_changes for node in nodes)),
         ("in use in Ironic, claimed", sum(node.unclaimed is not None and node.uuid not in failed for node in nodes)),
         ("left different", sum(bool(node.findings) or node.uuid in failed for node in comparison.nodes)),
         ("only here", comparison.only_here),

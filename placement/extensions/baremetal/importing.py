@@ -68,7 +68,7 @@ class NodeImport:
         return str(self.document["uuid"])
 
     @property
-    def changes(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether the import writes to the database."""
         if self.excluded:
             return False
@@ -86,7 +86,7 @@ class Comparison:
     """The changes to import for all nodes."""
 
     nodes: Sequence[NodeImport]
-    #: Nodes to be renamed whose present name is the name of another node in Ironic.
+    #: Nodes to be renamed whose old name is the name of another node in Ironic.
     renamed: Sequence[str]
     #: Number of nodes recorded only here.
     only_here: int
@@ -130,11 +130,11 @@ class _LocalState:
         self.traits = traits_of(db, documents)
         self.names_of = {row.uuid: row.name for row in db.execute(_NAMES)}
         self.names = {name: uuid for uuid, name in self.names_of.items() if name is not None}
-        self.holders = {row.uuid: row.consumer_id for row in batches.rows(db, _HOLDERS, "values", documents)}
+        self.holders = {row.uuid: row.consumer_id for row in batches.rows(db, _BY_PROVIDER, "values", documents)}
         instances = [node["instance_uuid"] for node in documents.values() if node.get("instance_uuid")]
         #: The providers that each instance holds.
         self.providers_of: dict[str, set[str]] = {}
-        for row in batches.rows(db, _HELD_BY, "values", instances):
+        for row in batches.rows(db, _BY_CONSUMER, "values", instances):
             self.providers_of.setdefault(row.consumer_id, set()).add(row.uuid)
         traits = {trait for node in documents.values() for trait in node.get("traits") or ()}
         missing = Trait.unknown_names(db, traits) - set(os_traits.get_traits())
@@ -146,17 +146,17 @@ class _LocalState:
 
 
 def _compare(local: _LocalState, uuid: str, document: Document, active: Mapping[str, Document]) -> NodeImport:
-    present = local.nodes.get(uuid)
+    current = local.nodes.get(uuid)
     instance, holder = document.get("instance_uuid"), local.holders.get(uuid)
     finding = _holder_finding(local, uuid, instance)
     unclaimed = instance if instance and holder is None and finding is None else None
-    recorded = present is not None and present.allocation_uuid is not None
+    recorded = current is not None and current.allocation_uuid is not None
     allocation = active.get(instance) if instance and instance in (unclaimed, holder) and not recorded else None
     obstacles = (*_obstacles(local, uuid, document), *_not_storable(document, allocation))
     return NodeImport(
         document=document,
-        exists=present is not None,
-        differences=tuple(_differences(present, document, local.traits[uuid])),
+        exists=current is not None,
+        differences=tuple(_differences(current, document, local.traits[uuid])),
         unclaimed=unclaimed,
         allocation=allocation,
         findings=obstacles + ((finding,) if finding else ()),
@@ -202,15 +202,15 @@ def _holder_finding(local: _LocalState, uuid: str, instance: str | None) -> str 
     return f"in use in Ironic by {instance}, which holds {nodes[0]} here" if nodes else None
 
 
-def _differences(present: Node | None, document: Document, traits: Iterable[str]) -> Iterator[str]:
-    if present is None:
+def _differences(current: Node | None, document: Document, traits: Iterable[str]) -> Iterator[str]:
+    if current is None:
         return
     for name in _COLUMNS:
-        old, new = getattr(present, name), _column(document, name)
+        old, new = getattr(current, name), _column(document, name)
         if old != new:
             yield f"{name}: {_text(old)} -> {_text(new)}"
     for name in _DETAILS:
-        old, new = present.details.get(name) or None, document.get(name) or None
+        old, new = current.details.get(name) or None, document.get(name) or None
         if old != new:
             yield f"{name}: {_text(old)} -> {_text(new)}" if not isinstance(old or new, Mapping) else name
     old_traits, new_traits = set(traits), _traits(document, traits)
@@ -231,9 +231,9 @@ def _column(document: Document, name: str) -> Any:
     return default if value is None else value
 
 
-def _traits(document: Document, present: Iterable[str]) -> set[str]:
-    """Return the traits of the provider after the import: the traits of the node, and present traits added by nova."""
-    return {*(document.get("traits") or ()), *(name for name in present if name.startswith(_NOVA_PREFIX))}
+def _traits(document: Document, old_traits: Iterable[str]) -> set[str]:
+    """Return the traits of the provider after the import: the traits of the node, and old traits added by nova."""
+    return {*(document.get("traits") or ()), *(name for name in old_traits if name.startswith(_NOVA_PREFIX))}
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ def write(database: Database, node: NodeImport, default_owner: Owner) -> None:
         default_owner: The user of the claim, and its project if neither the allocation nor the node has an owner.
 
     Raises:
-        Failure: The node, the claim or the record cannot be written.  The steps before it stay, and are consistent.
+        Failure: The node, the claim or the record cannot be written.  The earlier writes are kept; they are consistent.
     """
     if not node.exists:
         database.write(lambda db: _create(db, node))
@@ -275,17 +275,17 @@ def _create(db: Transaction, node: NodeImport) -> None:
 
 
 def _update(db: Transaction, node: NodeImport) -> None:
-    present = Node.get(db, node.uuid)
+    current = Node.get(db, node.uuid)
     resource_class = _column(node.document, "resource_class")
 
-    def check(locked: LockedNode) -> None:
+    def apply(locked: LockedNode) -> None:
         if node.unclaimed is None:
             _apply(db, locked, node)
 
-    if present.resource_class != resource_class:
-        holding.reclassify(db, present, resource_class, check)
+    if current.resource_class != resource_class:
+        holding.reclassify(db, current, resource_class, apply)
     elif node.unclaimed is None:
-        check(LockedNode.lock(db, node.uuid))
+        apply(LockedNode.lock(db, node.uuid))
 
 
 def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
@@ -294,7 +294,7 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
     project = (allocation or node.document).get("owner") or default_owner.project
     owner = Owner(project, default_owner.user, _INSTANCE if allocation is None else _BAREMETAL)
 
-    def check(locked: LockedNode) -> None:
+    def apply(locked: LockedNode) -> None:
         _apply(db, locked, node)
         # The row of an ended record would otherwise become active.
         Record.delete_of_consumer(db, consumer)
@@ -302,7 +302,7 @@ def _claim(db: Transaction, node: NodeImport, default_owner: Owner) -> None:
             _insert(db, node, allocation)
 
     unit = Node.get(db, node.uuid).inventory_class
-    holding.assign(db, node.uuid, unit, consumer, owner, any_project=True, unavailable=True, check=check)
+    holding.assign(db, node.uuid, unit, consumer, owner, any_project=True, unavailable=True, check=apply)
 
 
 def _record(db: Transaction, node: NodeImport) -> None:
@@ -334,9 +334,9 @@ def _apply(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
 
 
 def _replace_traits(db: Transaction, locked: LockedNode, node: NodeImport) -> None:
-    present = traits_of(db, [node.uuid])[node.uuid]
-    traits = _traits(node.document, present)
-    if traits != set(present):
+    old_traits = traits_of(db, [node.uuid])[node.uuid]
+    traits = _traits(node.document, old_traits)
+    if traits != set(old_traits):
         locked.replace_traits(traits)
 
 
@@ -356,5 +356,5 @@ _ON_PROVIDERS = sa.select(_P.uuid, _A.consumer_id).join_from(
     allocations, resource_providers, _P.id == _A.resource_provider_id
 )
 #: Consumers by provider, in descending order, so that the allocation of the holder is the last row of a provider.
-_HOLDERS = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
-_HELD_BY = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))
+_BY_PROVIDER = _ON_PROVIDERS.where(_P.uuid.in_(_VALUES)).order_by(_A.id.desc())
+_BY_CONSUMER = _ON_PROVIDERS.where(_A.consumer_id.in_(_VALUES))

@@ -54,7 +54,7 @@ _ALLOCATIONS = "/v1/allocations"
 _ALLOCATION = "/v1/allocations/{allocation}"
 _OF_NODE = "/v1/nodes/{node}/allocation"
 
-# Rule, check, description, operations.
+#: Name, check, description and operations of each rule.
 _OPERATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("allocation:get", _ALLOCATION_READER, "Show an allocation.", (f"GET {_ALLOCATION}", f"GET {_OF_NODE}")),
     ("allocation:list", _READER, "List the allocations of the caller's project.", (f"GET {_ALLOCATIONS}",)),
@@ -114,11 +114,11 @@ _OPERATIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 
 def _rule(name: str, check_str: str, description: str, operations: tuple[str, ...]) -> policy.RuleDefault:
-    where: list[Any] = []
+    routes: list[Any] = []
     for operation in operations:
         method, path = operation.split()
-        where.append({"path": path, "method": method})
-    return policy.DocumentedRuleDefault(f"baremetal:{name}", check_str, description, where, scope_types=_SCOPES)
+        routes.append({"path": path, "method": method})
+    return policy.DocumentedRuleDefault(f"baremetal:{name}", check_str, description, routes, scope_types=_SCOPES)
 
 
 RULES: list[policy.RuleDefault] = [*_BASE, *(_rule(*operation) for operation in _OPERATIONS)]

@@ -26,8 +26,7 @@ ADDITION = schema.Addition(TABLES, _losses)
 def remove_ended_records(database: Database) -> list[sweep.Swept]:
     """Remove ended allocation records.
 
-    They can be removed without delay: no transaction refers to an ended record, and a claim for the same uuid inserts
-    a new row.
+    No delay is necessary: no transaction refers to an ended record, and a claim for the same uuid inserts a new row.
     """
     ended = sweep.remove(database, baremetal_allocations, ~RECORD_IS_LIVE)
     return [sweep.Swept(baremetal_allocations.name, ended, 0)]

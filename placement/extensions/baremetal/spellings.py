@@ -19,7 +19,7 @@ _SUFFIX = ".json"
 class Spellings:
     """Middleware that maps paths to the paths of the route table, and sends the request id under a second name.
 
-    It adds a missing ``/v1``, as in bookmark links, and removes a trailing slash and, below version 1.91, ``.json``.
+    A missing ``/v1``, as in bookmark links, is added; a trailing slash and, below version 1.91, ``.json`` are removed.
     Besides ``x-openstack-request-id``, responses contain ``openstack-request-id``.
     """
 

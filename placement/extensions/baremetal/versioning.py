@@ -42,13 +42,13 @@ class IronicVersions:
             VersionUnreadable: The header is not a version.
             VersionUnknown: The version is outside the supported range.
         """
-        requested = _common(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
-        requested = requested or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
-        if not requested:
+        text = _common_version(environ.get("HTTP_OPENSTACK_API_VERSION", ""))
+        text = text or environ.get("HTTP_X_OPENSTACK_IRONIC_API_VERSION", "").strip()
+        if not text:
             return versions.MINIMUM
-        if requested.lower() == "latest":
+        if text.lower() == "latest":
             return versions.LATEST
-        numbers = _NUMBERS.fullmatch(requested)
+        numbers = _NUMBERS.fullmatch(text)
         if numbers is None:
             raise VersionUnreadable()
         version = Version(int(numbers[1]), int(numbers[2]))
@@ -61,11 +61,11 @@ class IronicVersions:
         return (*_RANGE, (f"{_PREFIX}-version", str(version)))
 
 
-def _common(header: str) -> str:
+def _common_version(header: str) -> str:
     """Return the version in the last entry for this API; empty without one."""
-    requested = ""
+    text = ""
     for entry in header.split(","):
         service, _, version = entry.strip().partition(" ")
         if service.lower() == versions.SERVICE_TYPE:
-            requested = version.strip()
-    return requested
+            text = version.strip()
+    return text

@@ -8,7 +8,7 @@ feed           checks of the change feed, its writers, and the index that follow
 rows           checks for values that no request accepts and for duplicate rows
 files          checks of the permissions of configuration files and the metrics directory
 checks         the table of all checks; ``placement/checks`` contains the checks that ``placement-status`` also runs
-examination    runs checks and collects their results
+examination    the run of the checks, and its results
 command        ``placement-manage doctor``
 fixes          the fixes that ``--fix`` applies
 repairs        changes to rows that only fixes make

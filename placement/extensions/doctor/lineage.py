@@ -25,7 +25,7 @@ class Lineage:
     #: Providers without a stored root.
     rootless: Sequence[int]
     #: Providers whose stored root differs from the implied one.
-    wrong: Sequence[int]
+    misrooted: Sequence[int]
     #: Providers whose parent does not exist.
     orphans: Sequence[int]
     #: The loops; in each, every provider is followed by its parent.
@@ -56,7 +56,9 @@ class Lineage:
             roots={row.id: row.root_provider_id for row in rows},
             implied=implied,
             rootless=[row.id for row in rows if row.id in implied and row.root_provider_id is None],
-            wrong=[row.id for row in rows if row.id in implied and row.root_provider_id not in (None, implied[row.id])],
+            misrooted=[
+                row.id for row in rows if row.id in implied and row.root_provider_id not in (None, implied[row.id])
+            ],
             orphans=orphans,
             loops=loops,
         )

@@ -41,7 +41,7 @@ def correct_roots(db: Transaction, limit: int) -> int:
         Collision: A tree has changed since it was read.
     """
     lineage = Lineage.read(db)
-    wrong = sorted({*lineage.rootless, *lineage.wrong})[:limit]
+    wrong = sorted({*lineage.rootless, *lineage.misrooted})[:limit]
     ids = {*wrong, *(ancestor for provider_id in wrong for ancestor in lineage.ancestors(provider_id))}
     ids |= {root for root in map(lineage.roots.__getitem__, wrong) if root is not None and root in lineage.roots}
     _lock_unchanged(db, lineage, ids)

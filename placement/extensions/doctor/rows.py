@@ -117,13 +117,13 @@ _LOST = (
     .where(within(_I.id), _NO_PROVIDER | _NO_CLASS)
     .order_by(_I.id)
 )
-_OF_BATCH = allocations.alias()
+_BATCH = allocations.alias()
 # Restricted to consumers, which have few allocations each; otherwise SQLite compares all allocations of a class.
 _REPEATED = (
     sa.select(_A.consumer_id, _P.uuid, _C.name)
     .join_from(allocations, resource_providers, _P.id == _A.resource_provider_id)
     .join(resource_classes, _C.id == _A.resource_class_id)
-    .where(_A.consumer_id.in_(sa.select(_OF_BATCH.c.consumer_id).where(within(_OF_BATCH.c.id))))
+    .where(_A.consumer_id.in_(sa.select(_BATCH.c.consumer_id).where(within(_BATCH.c.id))))
     .group_by(_A.consumer_id, _P.uuid, _C.name)
     .having(sa.func.count() > 1)
     .order_by(sa.func.min(_A.id))

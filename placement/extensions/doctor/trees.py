@@ -31,12 +31,12 @@ def roots(subject: Subject) -> Iterator[Finding]:
             + " no root: queries about trees leave such providers out."
         )
         yield error(sentence, _providers_by_id(subject, lineage.rootless), FIX, fixable=True)
-    if lineage.wrong:
+    if lineage.misrooted:
         sentence = (
-            count_phrase(len(lineage.wrong), "provider has", "providers have")
+            count_phrase(len(lineage.misrooted), "provider has", "providers have")
             + " a root other than the parent's: moves lock the wrong tree."
         )
-        yield error(sentence, _providers_by_id(subject, lineage.wrong), FIX, fixable=True)
+        yield error(sentence, _providers_by_id(subject, lineage.misrooted), FIX, fixable=True)
 
 
 def parents(subject: Subject) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ class ProviderEntry:
     parent: str | None
     inventories: Mapping[str, Inventory] | None
     traits: frozenset[str] | None
-    #: Uuids.
+    #: Uuids of the aggregates.
     aggregates: frozenset[str] | None
 
 
@@ -95,8 +95,8 @@ class _Reader:
         if any(part is None for part in numbers):
             self._report(path, f"The numbers in {pattern!r} must ascend.")
             return
-        for chosen in itertools.product(*(part for part in numbers if part is not None)):
-            name = literal + "".join(itertools.chain(*zip(chosen, parts[1::2], strict=True)))
+        for combination in itertools.product(*(part for part in numbers if part is not None)):
+            name = literal + "".join(itertools.chain(*zip(combination, parts[1::2], strict=True)))
             name = name.replace(_PARENT, parent or "")
             if len(name) > _MAX_NAME:
                 self._report(path, f"The name {name!r} has more than {_MAX_NAME} characters.")
@@ -132,9 +132,11 @@ class _Reader:
         if "inventories" not in document:
             return None
         inventories = {}
-        for resource_class, stated in document["inventories"].items():
-            amounts = stated if isinstance(stated, dict) else {"total": stated}
-            amounts = {key: float(value) if key == "allocation_ratio" else int(value) for key, value in amounts.items()}
+        for resource_class, value in document["inventories"].items():
+            amounts = value if isinstance(value, dict) else {"total": value}
+            amounts = {
+                key: float(amount) if key == "allocation_ratio" else int(amount) for key, amount in amounts.items()
+            }
             inventories[resource_class] = Inventory.of_body(resource_class, amounts)
             try:
                 Inventory.check_capacity(name, [inventories[resource_class]], may_be_full=True)
@@ -146,13 +148,13 @@ class _Reader:
         if "aggregates" not in document:
             return None
         uuids = set()
-        for number, stated in enumerate(document["aggregates"]):
-            uuid = self._aggregates.get(stated, stated)
+        for number, aggregate in enumerate(document["aggregates"]):
+            uuid = self._aggregates.get(aggregate, aggregate)
             uuids.add(uuid)
             if not schema.is_uuid(uuid):
                 self._report(
                     (*path, "aggregates", number),
-                    f"{stated!r} is neither a uuid nor a name in aggregates at the top of the file.",
+                    f"{aggregate!r} is neither a uuid nor a name in aggregates at the top of the file.",
                 )
         return frozenset(uuids)
 

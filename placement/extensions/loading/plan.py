@@ -39,8 +39,8 @@ class ProviderChange:
     differences: tuple[str, ...]
 
     @property
-    def needed(self) -> bool:
-        """Whether anything has to be written."""
+    def is_needed(self) -> bool:
+        """Whether the provider is new or differs from its entry."""
         return self.record is None or bool(self.differences)
 
 
@@ -50,18 +50,18 @@ class LoadPlan:
 
     #: One change per entry, parents before their children.
     providers: tuple[ProviderChange, ...]
-    #: Names to create.
+    #: Names of the custom classes and traits to create.
     resource_classes: tuple[str, ...]
     traits: tuple[str, ...]
 
     @property
     def changes(self) -> tuple[ProviderChange, ...]:
         """The changes for providers that do not match the file."""
-        return tuple(change for change in self.providers if change.needed)
+        return tuple(change for change in self.providers if change.is_needed)
 
     @property
-    def needed(self) -> bool:
-        """Whether anything has to be written."""
+    def is_needed(self) -> bool:
+        """Whether the database does not match the file."""
         return bool(self.changes or self.resource_classes or self.traits)
 
     def lines(self) -> Iterator[str]:
@@ -70,8 +70,8 @@ class LoadPlan:
         yield from (f"trait {name}: new" for name in self.traits)
         for change in self.changes:
             if change.record is None:
-                below = "" if change.entry.parent is None else f", below {change.entry.parent}"
-                yield f"{change.entry.name}: new{below}"
+                place = "" if change.entry.parent is None else f", below {change.entry.parent}"
+                yield f"{change.entry.name}: new{place}"
             yield from (f"{change.entry.name}: {text}" for text in change.differences)
 
 
@@ -111,15 +111,15 @@ class _Comparison:
         self, kind: str, by_line: Iterable[tuple[int, Iterable[str]]], existing: Collection[str]
     ) -> tuple[str, ...]:
         """Return the unknown names that can be created, and report all other names."""
-        new: set[str] = set()
+        new_names: set[str] = set()
         for line, names in by_line:
-            for name in set(names) - set(existing) - new:
+            for name in set(names) - set(existing) - new_names:
                 if _CUSTOM_NAME.fullmatch(name):
-                    new.add(name)
+                    new_names.add(name)
                     continue
                 hint = _hint(name, existing) or f"; custom names consist of {CUSTOM_PREFIX} and A-Z, 0-9, _"
                 self.findings.append(FileFinding(line, f"There is no {kind} {name}{hint}."))
-        return tuple(sorted(new))
+        return tuple(sorted(new_names))
 
     def change(self, entry: ProviderEntry) -> ProviderChange:
         """Return the change for an entry."""
@@ -149,10 +149,10 @@ class _Comparison:
     ) -> Iterator[str]:
         if entry.name != record.name:
             yield f"new name, was {record.name}"
-        before = self._parent_names.get(record.parent_id)
-        after = entry.parent if parent is None else parent.name
-        if entry.states_parent and before != after:
-            yield f"{_place(after)}, was {_place(before)}"
+        old_parent = self._parent_names.get(record.parent_id)
+        new_parent = entry.parent if parent is None else parent.name
+        if entry.states_parent and old_parent != new_parent:
+            yield f"{_place(new_parent)}, was {_place(old_parent)}"
         contents = self._contents[record.id]
         if entry.inventories is not None:
             yield from inventory_differences(entry.inventories, contents.inventories)
@@ -175,8 +175,8 @@ def _place(parent: str | None) -> str:
 
 
 def _hint(name: str, valid_names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, valid_names, 1, 0.8)
-    return f" (did you mean {near[0]}?)" if near else ""
+    matches = difflib.get_close_matches(name, valid_names, 1, 0.8)
+    return f" (did you mean {matches[0]}?)" if matches else ""
 
 
 def inventory_differences(target: Mapping[str, Inventory], present: Mapping[str, Inventory]) -> Iterator[str]:
@@ -196,8 +196,8 @@ def inventory_differences(target: Mapping[str, Inventory], present: Mapping[str,
 
 def _amounts(inventory: Inventory) -> str:
     defaults = Inventory(inventory.resource_class, 0)
-    stated = (amount for amount in AMOUNTS if getattr(inventory, amount) != getattr(defaults, amount))
-    return ", ".join(f"{amount} {_text(getattr(inventory, amount))}" for amount in stated)
+    names = (name for name in AMOUNTS if getattr(inventory, name) != getattr(defaults, name))
+    return ", ".join(f"{name} {_text(getattr(inventory, name))}" for name in names)
 
 
 def _text(amount: float) -> str:

@@ -46,12 +46,12 @@ class ProviderContents:
 _IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
 _INVENTORIES = SELECT.add_columns(inventories.c.resource_provider_id)
 _INVENTORIES = _INVENTORIES.where(inventories.c.resource_provider_id.in_(_IDS)).order_by(inventories.c.id)
-_HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
-_TRAITS = sa.select(traits.c.name, _HAS.resource_provider_id).join_from(
-    resource_provider_traits, traits, traits.c.id == _HAS.trait_id
+_PT, _PA = resource_provider_traits.c, resource_provider_aggregates.c
+_TRAITS = sa.select(traits.c.name, _PT.resource_provider_id).join_from(
+    resource_provider_traits, traits, traits.c.id == _PT.trait_id
 )
-_TRAITS = _TRAITS.where(_HAS.resource_provider_id.in_(_IDS))
-_AGGREGATES = sa.select(placement_aggregates.c.uuid, _IN.resource_provider_id).join_from(
-    resource_provider_aggregates, placement_aggregates, placement_aggregates.c.id == _IN.aggregate_id
+_TRAITS = _TRAITS.where(_PT.resource_provider_id.in_(_IDS))
+_AGGREGATES = sa.select(placement_aggregates.c.uuid, _PA.resource_provider_id).join_from(
+    resource_provider_aggregates, placement_aggregates, placement_aggregates.c.id == _PA.aggregate_id
 )
-_AGGREGATES = _AGGREGATES.where(_IN.resource_provider_id.in_(_IDS))
+_AGGREGATES = _AGGREGATES.where(_PA.resource_provider_id.in_(_IDS))

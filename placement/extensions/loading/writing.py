@@ -42,19 +42,19 @@ def load(
         InvalidFile: The changes cannot be made; nothing is changed.
     """
     plan = database.read(lambda db: compare(db, entries))
-    if not plan.needed:
+    if not plan.is_needed:
         return plan
 
-    written = 0
+    number_written = 0
 
     def count(number: int) -> None:
-        nonlocal written
-        written += number
+        nonlocal number_written
+        number_written += number
         advance(number)
 
     def work(db: Transaction) -> None:
         nonlocal plan
-        count(-written)  # an earlier attempt was rolled back
+        count(-number_written)  # an earlier attempt was rolled back
         plan = _Load(db, entries, plan, count).apply()
         if dry_run:
             raise _RolledBack
@@ -96,7 +96,7 @@ class _Load:
 
     def _apply(self, change: ProviderChange) -> None:
         entry = change.entry
-        if change.record is not None and not change.needed:
+        if change.record is not None and not change.is_needed:
             self._uuids[entry.name] = change.record.uuid
             return
         if entry.parent is not None and change.parent_uuid is None and entry.parent not in self._uuids:
@@ -128,12 +128,12 @@ class _Load:
 
     def _fill(self, provider: LockedProvider, change: ProviderChange) -> None:
         """Write the contents that differ; without differences, the generation does not change."""
-        entry, present = change.entry, change.contents
-        if entry.inventories is not None and any(inventory_differences(entry.inventories, present.inventories)):
+        entry, contents = change.entry, change.contents
+        if entry.inventories is not None and any(inventory_differences(entry.inventories, contents.inventories)):
             provider.replace_inventories(entry.inventories.values())
-        if entry.traits is not None and entry.traits != present.traits:
+        if entry.traits is not None and entry.traits != contents.traits:
             provider.replace_traits(entry.traits)
-        if entry.aggregates is not None and entry.aggregates != present.aggregates:
+        if entry.aggregates is not None and entry.aggregates != contents.aggregates:
             provider.replace_aggregates(entry.aggregates)
 
     def _create_aggregates(self) -> None:

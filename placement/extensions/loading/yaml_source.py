@@ -24,7 +24,7 @@ MAX_VALUES = 5_000_000
 #: Maximum depth of nesting.  The parser in C has no limit, so its stack could overflow.
 _MAX_DEPTH = 100
 _TOO_DEEP = "The values are nested too deeply."
-#: Characters shown of a value in a message.
+#: Maximum length of a value in a message, in characters.
 _MAX_SHOWN = 80
 
 #: Keys and indexes that lead from the root to a value.
@@ -159,17 +159,17 @@ class _Reader:
         self._merged.add(id(node))
         self._check_keys(node)
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        stated = []
+        stated_entries = []
         for key, value in node.value:
             if key.tag == _MERGE:
                 for source in self._objects(value):
                     self._merge(source)
                     merged = {entry[0].value: entry for entry in source.value} | merged
             elif isinstance(key, yaml.ScalarNode):
-                stated.append((key, value))
+                stated_entries.append((key, value))
         self._merged_keys += len(merged)
         _check_size(node, self._merged_keys)
-        node.value = [*merged.values(), *stated]
+        node.value = [*merged.values(), *stated_entries]
 
     def _objects(self, node: yaml.Node) -> Iterable[yaml.MappingNode]:
         """Yield the mappings that a "<<" refers to; the first takes precedence."""
@@ -180,16 +180,16 @@ class _Reader:
                 self._report(node, "The value of << must be another mapping or a list of mappings.")
 
     def _check_keys(self, node: yaml.MappingNode) -> None:
-        first: dict[str, int] = {}
+        line_of: dict[str, int] = {}
         for key, _ in node.value:
             if key.tag == _MERGE:
                 continue
             if not isinstance(key, yaml.ScalarNode):
                 self._report(key, "A key must be a string.")
-            elif key.value in first:
-                self._report(key, f"The key {key.value!r} is repeated; it is also on line {first[key.value]}.")
+            elif key.value in line_of:
+                self._report(key, f"The key {key.value!r} is repeated; it is also on line {line_of[key.value]}.")
             else:
-                first[key.value] = _line(key)
+                line_of[key.value] = _line(key)
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag == _INTEGER and not _DECIMAL.fullmatch(node.value):

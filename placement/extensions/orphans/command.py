@@ -175,7 +175,7 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
             nova.read(expected, progress.advance)
             if len(expected.servers) == before and not arguments.allow_empty:
                 raise Unreadable(
-                    f"nova in cloud {cloud} shows no servers: all would be orphans; --allow-empty permits it"
+                    f"nova in cloud {cloud} shows no servers: all would be orphans; use --allow-empty if intended"
                 )
     with Progress(_TITLE, "nodes read") as progress:
         for cloud in arguments.ironic:
@@ -189,7 +189,7 @@ def _read_sources(arguments: argparse.Namespace, expected: Expected) -> Sequence
                 progress.advance(1)
             if len(users) == before and not arguments.allow_empty:
                 raise Unreadable(
-                    f"Ironic in cloud {cloud} shows no nodes: all would be orphans; --allow-empty permits it"
+                    f"Ironic in cloud {cloud} shows no nodes: all would be orphans; use --allow-empty if intended"
                 )
             expected.named |= {uuid for uuid in map(canonical, filter(None, users)) if uuid is not None}
     return novas
@@ -275,25 +275,25 @@ def _confirm(review: Review, expected: Expected, novas: Sequence[Nova]) -> None:
 
 
 def _release(database: Database, arguments: argparse.Namespace, review: Review) -> int:
-    chosen = releasing.orphans(review)
+    orphans = releasing.orphans(review)
     held_back = []
     if not arguments.nova and UNKNOWN_TYPE not in (arguments.type or ()):
-        held_back = [consumer for consumer in chosen if consumer.holder.consumer_type == UNKNOWN_TYPE]
-        chosen = [consumer for consumer in chosen if consumer.holder.consumer_type != UNKNOWN_TYPE]
-    too_many = releasing.is_suspicious(review, chosen) and not arguments.force
-    release = Release(chosen, held_back, too_many=too_many, review=review, dry_run=not arguments.yes or too_many)
+        held_back = [consumer for consumer in orphans if consumer.holder.consumer_type == UNKNOWN_TYPE]
+        orphans = [consumer for consumer in orphans if consumer.holder.consumer_type != UNKNOWN_TYPE]
+    is_refused = releasing.is_suspicious(review, orphans) and not arguments.force
+    release = Release(orphans, held_back, is_refused=is_refused, review=review, dry_run=not arguments.yes or is_refused)
     with consumer_reports.report_release(release, _form(arguments)):
         if not release.dry_run:
-            with Progress(_TITLE, "consumers released", len(chosen)) as progress:
-                releasing.release_orphans(database, chosen, release.released, release.tried, progress.advance)
-    if too_many:
+            with Progress(_TITLE, "consumers released", len(orphans)) as progress:
+                releasing.release_orphans(database, orphans, release.released, release.tried, progress.advance)
+    if is_refused:
         print(
-            f"placement-manage: {len(chosen):,} of {review.compared.total():,} consumers would be released, more than "
+            f"placement-manage: {len(orphans):,} of {review.compared.total():,} consumers would be released, more than "
             "half of all or of one type: most likely a list or a cloud is incomplete; if not, use --force",
             file=sys.stderr,
         )
         return 1
     settled = (DiscrepancyKind.ORPHAN, *comparison.HARMLESS)
     unsettled = any(discrepancy.kind not in settled for discrepancy in review.discrepancies)
-    remaining = held_back or unsettled or review.doubtful or len(release.released) < len(chosen)
+    remaining = held_back or unsettled or review.doubtful or len(release.released) < len(orphans)
     return DISCREPANCIES if remaining else 0

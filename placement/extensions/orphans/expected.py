@@ -43,7 +43,7 @@ def read_uuids(lines: Iterable[str], source: str, *, may_be_empty: bool) -> set[
             raise InvalidNames(f"{source}:{number}: {text[:60]!r} is not a uuid")
         uuids.add(consumer)
     if not uuids and not may_be_empty:
-        raise InvalidNames(f"{source} names no consumers: all would be orphans; --allow-empty permits it")
+        raise InvalidNames(f"{source} names no consumers: all would be orphans; use --allow-empty if intended")
     return uuids
 
 
@@ -54,11 +54,11 @@ class NovaServer:
     uuid: str
     status: str
     project: str
-    #: The name of the root provider on which it runs; None if it has no host.
+    #: The name of the root provider of its host; None without a host.
     host: str | None
-    #: Whether it is being changed or its cell does not respond: then only its existence is compared.
+    #: Whether a task is changing the server or its cell does not respond; only its existence is then compared.
     is_changing: bool
-    #: The amounts it should hold; None if unknown.
+    #: The amounts that the server should hold; None if unknown.
     demand: FlavorDemand | None
 
     @classmethod

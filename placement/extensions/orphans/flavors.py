@@ -64,19 +64,19 @@ def demand(flavor: Mapping[str, Any], *, boots_from_volume: bool) -> FlavorDeman
         MEMORY_MB: int(flavor["ram"]),
         DISK_GB: root + int(flavor["ephemeral"]) + -(-int(flavor["swap"] or 0) // _MB_PER_GB),
     }
-    stated = _stated_amounts(specs)
-    if VCPU in stated or PCPU in stated:
-        exact[PROCESSORS] = stated.pop(VCPU, 0) + stated.pop(PCPU, 0)
-    exact |= {name: stated.pop(name) for name in (MEMORY_MB, DISK_GB) if name in stated}
+    class_amounts = _stated_amounts(specs)
+    if VCPU in class_amounts or PCPU in class_amounts:
+        exact[PROCESSORS] = class_amounts.pop(VCPU, 0) + class_amounts.pop(PCPU, 0)
+    exact |= {name: class_amounts.pop(name) for name in (MEMORY_MB, DISK_GB) if name in class_amounts}
     # Numbered groups add amounts of these classes.
     grouped = {match[1] for match in map(_GROUPED.fullmatch, specs) if match}
     if grouped & {VCPU, PCPU}:
         del exact[PROCESSORS]
-    return FlavorDemand({name: amount for name, amount in exact.items() if name not in grouped}, stated)
+    return FlavorDemand({name: amount for name, amount in exact.items() if name not in grouped}, class_amounts)
 
 
 def _processors(flavor: Mapping[str, Any], specs: Mapping[str, str]) -> int:
-    # The emulator threads get a dedicated processor.
+    # The emulator threads run on a dedicated processor.
     isolated = specs.get("hw:emulator_threads_policy") == "isolate"
     return int(flavor["vcpus"]) + isolated
 

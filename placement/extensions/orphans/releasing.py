@@ -45,10 +45,10 @@ def orphans(review: Review) -> list[AgedHolder]:
     return [orphan.consumer for orphan in review.of_kind(DiscrepancyKind.ORPHAN) if orphan.consumer is not None]
 
 
-def is_suspicious(review: Review, chosen: Sequence[AgedHolder]) -> bool:
+def is_suspicious(review: Review, consumers: Sequence[AgedHolder]) -> bool:
     """Whether the share of these orphans is so large that most likely a list or a cloud is incomplete."""
-    numbers = Counter(consumer.holder.consumer_type for consumer in chosen)
-    return len(chosen) > LARGEST_SHARE * review.compared.total() or any(
+    numbers = Counter(consumer.holder.consumer_type for consumer in consumers)
+    return len(consumers) > LARGEST_SHARE * review.compared.total() or any(
         number > max(LARGEST_SHARE * review.compared[name], _MAX_UNSUSPICIOUS) for name, number in numbers.items()
     )
 

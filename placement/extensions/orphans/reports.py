@@ -29,11 +29,11 @@ _MAX_ROWS = 20
 class Release:
     """A release and its outcome so far."""
 
-    chosen: Sequence[AgedHolder]
+    consumers: Sequence[AgedHolder]
     #: Orphans that may be migrations in progress.
     held_back: Sequence[AgedHolder]
     #: Whether the release is refused because its share of all consumers is too large.
-    too_many: bool
+    is_refused: bool
     review: Review
     dry_run: bool
     #: Uuids of the released consumers.
@@ -228,7 +228,7 @@ def _print_rows(review: Review) -> None:
 @contextlib.contextmanager
 def report_release(release: Release, form: str) -> Iterator[None]:
     """Print the plan of a release before the block, and the outcome after it, even if it fails."""
-    freed = FreedAmounts.from_consumers(release.chosen)
+    freed = FreedAmounts.from_consumers(release.consumers)
     if form != "json":
         print_review(release.review, form)
         with contextlib.redirect_stdout(sys.stderr if form == "csv" else sys.stdout):
@@ -267,12 +267,12 @@ def _first_rows(rows: list[tuple[Any, ...]], columns: int) -> list[tuple[Any, ..
 
 
 def _print_outcome(release: Release) -> None:
-    if release.too_many:
+    if release.is_refused:
         return  # the command reports the refusal on stderr
     if release.dry_run:
-        print(f"Dry run: nothing was released.  --yes releases {len(release.chosen):,} consumers.")
+        print(f"Dry run: nothing was released.  --yes releases {len(release.consumers):,} consumers.")
         return
-    print(f"{len(release.released):,} of {len(release.chosen):,} consumers were released.")
+    print(f"{len(release.released):,} of {len(release.consumers):,} consumers were released.")
     for uuid in _not_released(release):
         print(f"kept {uuid}: it has changed or been released since it was read")
     if not_reached := _not_reached(release):
@@ -281,18 +281,18 @@ def _print_outcome(release: Release) -> None:
 
 def _not_released(release: Release) -> list[str]:
     unreleased = release.tried.difference(release.released)
-    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid in unreleased]
+    return [consumer.holder.uuid for consumer in release.consumers if consumer.holder.uuid in unreleased]
 
 
 def _not_reached(release: Release) -> list[str]:
-    return [consumer.holder.uuid for consumer in release.chosen if consumer.holder.uuid not in release.tried]
+    return [consumer.holder.uuid for consumer in release.consumers if consumer.holder.uuid not in release.tried]
 
 
 def _release_document(release: Release, freed: FreedAmounts) -> dict[str, Any]:
     return {
         "dry_run": release.dry_run,
-        "refused": release.too_many,
-        "consumers": [consumer.holder.uuid for consumer in release.chosen],
+        "refused": release.is_refused,
+        "consumers": [consumer.holder.uuid for consumer in release.consumers],
         "held_back": [consumer.holder.uuid for consumer in release.held_back],
         "by_type_and_project": [
             {"type": kind, "project": project, "consumers": number}

@@ -32,8 +32,10 @@ def lines(document: Document, style: Style) -> Iterator[str]:
     count = document["count"]
     if count:
         bound = "exactly" if document["exact"] else "at least"
-        more = "" if document["exact"] or document["at_most"] is None else f" and at most {document['at_most']}"
-        yield style.good(f"This fits {bound} {count}{more} {'time' if count == 1 and not more else 'times'}.")
+        upper_bound = "" if document["exact"] or document["at_most"] is None else f" and at most {document['at_most']}"
+        yield style.good(
+            f"This fits {bound} {count}{upper_bound} {'time' if count == 1 and not upper_bound else 'times'}."
+        )
     else:
         yield style.bad("This fits nowhere." if document["exact"] else "No place was found.")
     if document["limiting"]:

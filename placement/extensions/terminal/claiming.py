@@ -21,11 +21,11 @@ STRATEGIES = ("spread", "pack", "random")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(rf"([0-9]{{1,9}})([{''.join(_UNITS)}])")
 #: Fields of the owner, in a request and in the document of a claim.
-_OWNER = ("consumer_type", "project_id", "user_id")
+_OWNER_FIELDS = ("consumer_type", "project_id", "user_id")
 #: Project and user of a dry run without an owner, which writes nothing.
 _DRY_RUN_OWNER = "nobody"
 #: The default consumer type.
-_TYPE = "JOB"
+_DEFAULT_TYPE = "JOB"
 #: The file name for standard input.
 _STDIN = "-"
 
@@ -34,20 +34,22 @@ def add_claim(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``claim``."""
     query.add_arguments(parser)
     options = parser.add_argument_group("the consumer")
-    named = options.add_mutually_exclusive_group()
-    named.add_argument("--consumer", type=consumer_uuid, metavar="<uuid>", help="default: a new uuid, which is printed")
-    named.add_argument(
+    consumer = options.add_mutually_exclusive_group()
+    consumer.add_argument(
+        "--consumer", type=consumer_uuid, metavar="<uuid>", help="default: a new uuid, which is printed"
+    )
+    consumer.add_argument(
         "--move",
         type=consumer_uuid,
         metavar="<uuid>",
         help="move this consumer: claim a new place and release the present one",
     )
-    named.add_argument(
+    consumer.add_argument(
         "--file", metavar="<file>", help="entries for POST /v1/claims, or a whole body, as JSON; - for stdin"
     )
     options.add_argument("--project", metavar="<project>", help="the project that owns the consumer")
     options.add_argument("--user", metavar="<user>", help="the user that owns the consumer")
-    options.add_argument("--type", metavar="<type>", help=f"the consumer type (default: {_TYPE})")
+    options.add_argument("--type", metavar="<type>", help=f"the consumer type (default: {_DEFAULT_TYPE})")
     _add_claim_options(parser.add_argument_group("the claim"))
 
 
@@ -115,11 +117,11 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
         owner = claim_of(arguments.move)
         generation = owner["consumer_generation"]
         body = {"requests": [{"consumer": arguments.move, "keep": False, "consumer_generation": generation}]}
-    unowned = dict.fromkeys(("project_id", "user_id"), _DRY_RUN_OWNER) if arguments.dry_run else {}
+    placeholder_owner = dict.fromkeys(("project_id", "user_id"), _DRY_RUN_OWNER) if arguments.dry_run else {}
     defaults = {
-        "consumer_type": _TYPE,
-        **unowned,
-        **{name: owner[name] for name in _OWNER if name in owner},
+        "consumer_type": _DEFAULT_TYPE,
+        **placeholder_owner,
+        **{name: owner[name] for name in _OWNER_FIELDS if name in owner},
         **_request_defaults(arguments),
     }
     body["requests"] = [{**defaults, **request} for request in body["requests"]]
@@ -129,12 +131,12 @@ def claim(arguments: argparse.Namespace, owner: Document, claim_of: Callable[[st
 
 
 def retry_advice(arguments: argparse.Namespace, body: Document) -> str:
-    """Return a sentence that advises how to retry a claim that got no response."""
+    """Return a sentence that advises how to retry a claim that received no response."""
     unknown = "The claim may or may not have been made"
     if arguments.file is not None:
         return f"{unknown}: repeat the command, which makes only the missing claims."
     if arguments.move is not None:
-        return f"{unknown}: the command consumers shows what the consumer holds."
+        return f"{unknown}: use the command consumers to see the consumer's allocations."
     return f"{unknown}: repeat the command with --consumer {body['requests'][0]['consumer']}, which claims once."
 
 

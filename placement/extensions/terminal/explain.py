@@ -41,8 +41,8 @@ def rows(document: Document, *, everywhere: bool = False) -> Iterator[tuple[obje
     for miss in document["near_misses"]:
         yield from (("near miss", name_of(miss["root"]), None, None, missing["text"]) for missing in miss["missing"])
     for relaxation in document["relaxations"]:
-        more = ", or more" if relaxation.get("limited") else ""
-        yield "relaxation", relaxation["query"], document["found"], relaxation["found"], relaxation["text"] + more
+        suffix = ", or more" if relaxation.get("limited") else ""
+        yield "relaxation", relaxation["query"], document["found"], relaxation["found"], relaxation["text"] + suffix
     for mistake in document["mistakes"]:
         suggestion = f"  Suggested: {mistake['suggestion']}" if mistake["suggestion"] else ""
         yield "mistake", "", None, None, mistake["text"] + suggestion

@@ -57,14 +57,14 @@ def refusal(address: ServiceAddress, reply: http.client.HTTPResponse, document: 
 
 def message(detail: str) -> str:
     """Return the detail of an error without its first paragraph, which is the same for every error of its status."""
-    general, _, own = detail.partition("\n\n")
-    return own.strip() or general.strip()
+    general, _, specific = detail.partition("\n\n")
+    return specific.strip() or general.strip()
 
 
 def _sentence(reply: http.client.HTTPResponse, document: Any) -> str:
     try:
-        first = document["errors"][0]
-        return f"{reply.status} {first['title']}: {message(str(first['detail']))}"
+        error = document["errors"][0]
+        return f"{reply.status} {error['title']}: {message(str(error['detail']))}"
     except (KeyError, IndexError, TypeError):
         return f"{reply.status} {reply.reason}."
 

@@ -19,7 +19,7 @@ def pages(
         ValueError: A link to the next page leads to a page that was read before.
     """
     text = urlencode(query, errors="surrogateescape")  # keeps bytes that are not UTF-8
-    requested = {text}
+    requested_queries = {text}
     while True:
         document = get(path, text)
         yield document
@@ -27,6 +27,6 @@ def pages(
             return
         # Only the query of the link is used: the link may name another host, which must not receive the token.
         text = urlsplit(document["next"]).query
-        if text in requested:
+        if text in requested_queries:
             raise ValueError("the link to the next page leads to a page that was read before")
-        requested.add(text)
+        requested_queries.add(text)

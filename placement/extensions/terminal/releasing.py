@@ -52,8 +52,8 @@ def release(
         Declined: The user did not confirm.
         UsageError: No consumers are selected, or the question needs a terminal.
     """
-    named, conditions = arguments.named, filters.conditions(arguments)
-    if bool(named) == bool(conditions):
+    uuids, conditions = arguments.named, filters.conditions(arguments)
+    if bool(uuids) == bool(conditions):
         raise UsageError("Select consumers either by uuid or by options such as --project and --older-than.")
     if conditions and not (arguments.yes or arguments.dry_run):
         if not sys.stdin.isatty():
@@ -61,9 +61,9 @@ def release(
         matches = filters.consumers(pages, arguments)
         if matches and not _confirm(matches, style):
             raise Declined("Nothing was released.")
-        named, conditions = [consumer["uuid"] for consumer in matches], []
-    starts = range(0, len(named), _BATCH_SIZE)
-    queries = [conditions] if conditions else [_by_name(named[at : at + _BATCH_SIZE]) for at in starts]
+        uuids, conditions = [consumer["uuid"] for consumer in matches], []
+    starts = range(0, len(uuids), _BATCH_SIZE)
+    queries = [conditions] if conditions else [_consumer_pairs(uuids[start : start + _BATCH_SIZE]) for start in starts]
     document: dict[str, Any] = {"released": [], "missing": [], "complete": True, "dry_run": arguments.dry_run}
     for query in queries:
         for reply in _replies(delete, query, arguments):
@@ -73,7 +73,7 @@ def release(
     return document
 
 
-def _by_name(uuids: Iterable[str]) -> Pairs:
+def _consumer_pairs(uuids: Iterable[str]) -> Pairs:
     return [("consumer", uuid) for uuid in uuids]
 
 
@@ -92,7 +92,7 @@ def _replies(delete: Callable[[Pairs], Document], query: Pairs, arguments: argpa
         if once or reply["complete"] or released.issuperset(reply["released"]):
             return
         released.update(reply["released"])
-        released_pairs = frozenset(_by_name(reply["released"]))
+        released_pairs = frozenset(_consumer_pairs(reply["released"]))
         query = [pair for pair in query if pair not in released_pairs]
 
 

@@ -12,7 +12,7 @@ from placement.cmd.text_table import plain
 from placement.extensions.terminal.style import BLOCKS, UNKNOWN, Style
 
 _GAP = "  "
-#: Characters of the narrowest folded column; in a narrower terminal, each cell gets a line.
+#: Minimum width of a folded column, in characters; in a narrower terminal, each cell is on its own line.
 _MIN_WIDTH = 8
 #: Pieces between which a text is folded; a piece longer than a line is split.
 _PIECES = re.compile(r"[^ ,&=/_-]*[ ,&=/_-]+|[^ ,&=/_-]+")
@@ -36,18 +36,18 @@ def table(
         return
     cells = [[plain("" if cell is None else cell) for cell in row] for row in rows]
     columns = list(zip(header, *cells, strict=True))
-    whole = [all(map(_is_whole, column)) for column in zip(*rows, strict=True)]
-    widths = _fit([max(map(width, column)) for column in columns], whole, style.width)
+    fixed = [all(map(_is_unfoldable, column)) for column in zip(*rows, strict=True)]
+    widths = _fit([max(map(width, column)) for column in columns], fixed, style.width)
     if widths is None:
         yield from _records(header, cells, style)
         return
-    numbers = [all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(header))]
-    align: list[Callable[[str, int], str]] = [_at_right if number else _at_left for number in numbers]
+    numeric = [all(isinstance(cell, int | float | None) for cell in column) for column in zip(*rows, strict=True)]
+    align: list[Callable[[str, int], str]] = [_at_right if is_numeric else _at_left for is_numeric in numeric]
 
     def lines(texts: Sequence[str]) -> Iterator[str]:
-        pieces = [fold(text, wide) for text, wide in zip(texts, widths, strict=True)]
+        pieces = [fold(text, column_width) for text, column_width in zip(texts, widths, strict=True)]
         for parts in itertools.zip_longest(*pieces, fillvalue=""):
-            yield _GAP.join(align[at](part, widths[at]) for at, part in enumerate(parts)).rstrip()
+            yield _GAP.join(align[index](part, widths[index]) for index, part in enumerate(parts)).rstrip()
 
     yield from map(style.bold, lines(header))
     for row, texts in zip(rows, cells, strict=True):
@@ -74,31 +74,31 @@ def width(text: str) -> int:
     )
 
 
-def _is_whole(cell: object) -> bool:
+def _is_unfoldable(cell: object) -> bool:
     """Whether a cell must not be folded: a number, a uuid, or a bar of block characters."""
     text = "" if cell is None else str(cell)
     return isinstance(cell, int | float) or {*text} <= {*BLOCKS, UNKNOWN} or _UUID.fullmatch(text) is not None
 
 
-def _fit(widths: Sequence[int], whole: Sequence[bool], available: int | None) -> list[int] | None:
+def _fit(widths: Sequence[int], fixed: Sequence[bool], available: int | None) -> list[int] | None:
     """Return the widths, with the widest columns reduced until the line fits; None if that is impossible.
 
     Args:
-        whole: Whether each column must keep its width.
+        fixed: Whether each column must keep its width.
     """
     fitted = list(widths)
     if available is None:
         return fitted
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - available
     while excess > 0:
-        foldable = [at for at, wide in enumerate(fitted) if not whole[at] and wide > _MIN_WIDTH]
+        foldable = [index for index, size in enumerate(fitted) if not fixed[index] and size > _MIN_WIDTH]
         if not foldable:
             return None
         widest = max(foldable, key=fitted.__getitem__)
-        second = max((fitted[at] for at in foldable if at != widest), default=_MIN_WIDTH)
-        by = min(excess, max(1, fitted[widest] - second), fitted[widest] - _MIN_WIDTH)
-        fitted[widest] -= by
-        excess -= by
+        second = max((fitted[index] for index in foldable if index != widest), default=_MIN_WIDTH)
+        reduction = min(excess, max(1, fitted[widest] - second), fitted[widest] - _MIN_WIDTH)
+        fitted[widest] -= reduction
+        excess -= reduction
     return fitted
 
 
@@ -142,9 +142,9 @@ def _prefix(text: str, max_width: int) -> str:
     return prefix
 
 
-def _at_left(text: str, wide: int) -> str:
-    return text + " " * (wide - width(text))
+def _at_left(text: str, column_width: int) -> str:
+    return text + " " * (column_width - width(text))
 
 
-def _at_right(text: str, wide: int) -> str:
-    return " " * (wide - width(text)) + text
+def _at_right(text: str, column_width: int) -> str:
+    return " " * (column_width - width(text)) + text

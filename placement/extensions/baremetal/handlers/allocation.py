@@ -86,14 +86,14 @@ def create(req: Request) -> Reply:
     Arguments(req.pairs())
     requested = _requested_record(req, req.document)
     owner = _consumer_owner(req, requested.owner)
-    show = schema.Presentation(req)
+    presentation = schema.Presentation(req)
     if req.document.get("node"):
         record = _write(req, lambda db: _backfill(req, db, requested, owner))
         signals.node_requested("backfilled", 0)
-        return created(req.absolute_url(f"{_PATH}/{record.uuid}"), show(record))
+        return created(req.absolute_url(f"{_PATH}/{record.uuid}"), presentation(record))
     attempts = req.conf.placement.allocation_conflict_retry_count
     NodeRequest(req.database, req.index, requested, owner, attempts=attempts).place()
-    return created(req.absolute_url(f"{_PATH}/{requested.uuid}"), show(requested, state=ALLOCATING))
+    return created(req.absolute_url(f"{_PATH}/{requested.uuid}"), presentation(requested, state=ALLOCATING))
 
 
 def _requested_record(req: Request, document: dict[str, Any]) -> Record:
@@ -165,13 +165,13 @@ def list_allocations(req: Request) -> Reply:
     paging = arguments.paging(record_page.SORT_KEYS)
     owner = access.owner_of_list(req, arguments.get("owner"))
 
-    show = schema.Presentation(req, fields)
+    presentation = schema.Presentation(req, fields)
 
     def work(db: Reading) -> Sequence[Row[Any]]:
         return record_page.read(
             db,
             paging,
-            show.columns,
+            presentation.columns,
             node_uuid=_node_uuid(req, db, arguments.get("node")),
             resource_class=arguments.get("resource_class"),
             state=arguments.get("state"),
@@ -180,7 +180,7 @@ def list_allocations(req: Request) -> Reply:
         )
 
     records = req.read(work)
-    document: dict[str, Any] = {"allocations": [show(record) for record in records]}
+    document: dict[str, Any] = {"allocations": [presentation(record) for record in records]}
     if len(records) == paging.limit:
         filters = arguments.values_of(schema.FILTERS)
         document["next"] = next_page(req, _PATH, paging, records[-1].uuid, fields=fields, filters=filters)
@@ -211,11 +211,11 @@ def _marker(req: Request, db: Reading, uuid: str) -> Record:
 @endpoint(since=versions.ALLOCATIONS, gate=AllocationsNotInVersion, policy="baremetal:allocation:get")
 def show(req: Request, allocation: str) -> Reply:
     """Show an allocation."""
-    present = _presentation(req)
+    presentation = _presentation(req)
     schema.check_ident(allocation)
     record = req.read(lambda db: Record.get(db, allocation))
     access.check_allocation(req, "baremetal:allocation:get", record, RecordNotFound(allocation=allocation))
-    return ok(present(record))
+    return ok(presentation(record))
 
 
 @endpoint(
@@ -279,10 +279,10 @@ def delete(req: Request, allocation: str) -> Reply:
 @endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:get")
 def show_of_node(req: Request, node: str) -> Reply:
     """Show the allocation of a node.  As in the filter of the list, a missing node is a bad request."""
-    present = _presentation(req)
+    presentation = _presentation(req)
     schema.check_ident(node)
     record = req.read(lambda db: _record_of(req, db, node, "baremetal:allocation:get", AllocationNodeNotFound))
-    return ok(present(record))
+    return ok(presentation(record))
 
 
 @endpoint(since=versions.ALLOCATIONS, policy="baremetal:allocation:delete")

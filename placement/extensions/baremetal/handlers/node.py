@@ -67,9 +67,9 @@ def show(req: Request, node: str) -> Reply:
     arguments = Arguments(req.pairs(), node_list.SHOW)
 
     def work(db: Reading) -> tuple[Node, list[str], Sequence[str]]:
-        present = access.find_node(req, db, node, "baremetal:node:get")
+        current = access.find_node(req, db, node, "baremetal:node:get")
         names = node_list.shown_fields(arguments, req.version, visible_fields(req.version))
-        return present, traits_of(db, [present.uuid])[present.uuid] if "traits" in names else [], names
+        return current, traits_of(db, [current.uuid])[current.uuid] if "traits" in names else [], names
 
     return ok(_present(req, *req.read(work)))
 
@@ -80,18 +80,18 @@ def update(req: Request, node: str) -> Reply:
     Arguments(req.pairs())
     changes_of = schema.changes(req.document, req.version)
 
-    def permitted_values(present: Node) -> dict[str, Any]:
-        access.check_node(req, "baremetal:node:update", present, node)
-        values = changes_of(present)
+    def permitted_values(current: Node) -> dict[str, Any]:
+        access.check_node(req, "baremetal:node:update", current, node)
+        values = changes_of(current)
         if not values.keys().isdisjoint(("owner", "lessee")):
-            access.check_node(req, "baremetal:node:update:owner", present)
+            access.check_node(req, "baremetal:node:update:owner", current)
         if "driver" in values:
             _check_driver(req, values["driver"])
         return values
 
     def work(db: Transaction) -> NodeAndTraits:
-        present = access.find_node(req, db, node, "baremetal:node:update")
-        return _with_traits(db, node_update.change(db, present, permitted_values, _caller(req)))
+        current = access.find_node(req, db, node, "baremetal:node:update")
+        return _with_traits(db, node_update.change(db, current, permitted_values, _caller(req)))
 
     return ok(_present(req, *req.write(work)))
 
@@ -101,8 +101,8 @@ def delete(req: Request, node: str) -> Reply:
     """Delete a node with its resource provider."""
     Arguments(req.pairs())
 
-    def permit(present: Node) -> None:
-        access.check_node(req, "baremetal:node:delete", present, node)
+    def permit(current: Node) -> None:
+        access.check_node(req, "baremetal:node:delete", current, node)
 
     def work(db: Transaction) -> None:
         node_update.delete(db, access.find_node(req, db, node, "baremetal:node:delete"), permit)
@@ -114,15 +114,15 @@ def delete(req: Request, node: str) -> Reply:
 def _list_nodes(req: Request, path: str, arguments: Arguments, names: Sequence[str]) -> Reply:
     paging = node_list.paging(arguments, req.version)
     node_filter = node_list.node_filter(arguments, access.project_of_nodes(req))
-    columns, present = node_list.columns_of(names), NodePresentation(req, names)
+    columns, presentation = node_list.columns_of(names), NodePresentation(req, names)
 
     def work(db: Reading) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         rows = node_page.read(db, paging, columns, node_filter)
-        return rows, traits_of(db, [row["uuid"] for row in rows]) if present.has_traits else {}
+        return rows, traits_of(db, [row["uuid"] for row in rows]) if presentation.has_traits else {}
 
     rows, traits = req.read(work)
     last = rows[-1]["uuid"] if len(rows) == paging.limit else None
-    document: dict[str, Any] = {"nodes": [present(row, traits.get(row["uuid"], [])) for row in rows]}
+    document: dict[str, Any] = {"nodes": [presentation(row, traits.get(row["uuid"], [])) for row in rows]}
     if last is not None:
         filters, fields = arguments.values_of(node_list.REPEATED), arguments.fields(names)
         document["next"] = next_page(req, path, paging, last, fields=fields, filters=filters)

@@ -22,8 +22,8 @@ from placement.http.response import Reply, accepted, ok
 def show(req: Request, node: str) -> Reply:
     """Show the states of a node."""
     Arguments(req.pairs())
-    present = req.read(lambda db: access.find_node(req, db, node, "baremetal:node:get_states"))
-    return ok(schema.present_states(req, present))
+    current = req.read(lambda db: access.find_node(req, db, node, "baremetal:node:get_states"))
+    return ok(schema.present_states(req, current))
 
 
 @endpoint(policy="baremetal:node:set_provision_state", check_path=check_ident, body=schema.PROVISION)
@@ -32,12 +32,12 @@ def set_provision(req: Request, node: str) -> Reply:
     Arguments(req.pairs())
     verb = schema.verb(req.document, req.version)
 
-    def permit(present: Node) -> None:
-        access.check_node(req, "baremetal:node:set_provision_state", present, node)
+    def permit(current: Node) -> None:
+        access.check_node(req, "baremetal:node:set_provision_state", current, node)
 
     def work(db: Transaction) -> None:
-        present = access.find_node(req, db, node, "baremetal:node:set_provision_state")
-        node_update.set_provision_state(db, present, verb, permit)
+        current = access.find_node(req, db, node, "baremetal:node:set_provision_state")
+        node_update.set_provision_state(db, current, verb, permit)
 
     req.write(work)
     return accepted(req.absolute_url(f"/v1/nodes/{node}/states"))
@@ -59,13 +59,13 @@ def set_power(req: Request, node: str) -> Reply:
 
 @endpoint(policy="baremetal:node:validate", check_path=check_ident)
 def validate(req: Request, node: str) -> Reply:
-    """Show whether a node could be deployed, which only missing traits prevent, as no hardware is involved."""
+    """Show whether a node could be deployed: without hardware, only missing traits prevent it."""
     Arguments(req.pairs())
 
     def work(db: Reading) -> errors.Failure | None:
-        present = access.find_node(req, db, node, "baremetal:node:validate")
-        missing = node_update.missing_traits(db, present)
-        return InstanceTraitsMissing(node=present.uuid, traits=", ".join(missing)) if missing else None
+        current = access.find_node(req, db, node, "baremetal:node:validate")
+        missing = node_update.missing_traits(db, current)
+        return InstanceTraitsMissing(node=current.uuid, traits=", ".join(missing)) if missing else None
 
     return ok(schema.present_validation(req.read(work)))
 

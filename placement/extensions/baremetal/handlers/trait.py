@@ -23,8 +23,8 @@ def list_traits(req: Request, node: str) -> Reply:
     Arguments(req.pairs())
 
     def work(db: Reading) -> list[str]:
-        present = access.find_node(req, db, node, "baremetal:node:traits:list")
-        return traits_of(db, [present.uuid])[present.uuid]
+        current = access.find_node(req, db, node, "baremetal:node:traits:list")
+        return traits_of(db, [current.uuid])[current.uuid]
 
     return ok({"traits": req.read(work)})
 
@@ -40,7 +40,7 @@ def replace(req: Request, node: str) -> Reply:
     """Replace the traits of a node."""
     Arguments(req.pairs())
     names = set(req.document["traits"])
-    _change(req, node, "baremetal:node:traits:set", lambda _node, _present: names)
+    _change(req, node, "baremetal:node:traits:set", lambda _node, _traits: names)
     return no_content()
 
 
@@ -54,7 +54,7 @@ def replace(req: Request, node: str) -> Reply:
 def add(req: Request, node: str, trait: str) -> Reply:
     """Add a trait to a node."""
     Arguments(req.pairs())
-    _change(req, node, "baremetal:node:traits:set", lambda _node, present: present | {trait})
+    _change(req, node, "baremetal:node:traits:set", lambda _node, traits: traits | {trait})
     return no_content(req.absolute_url(f"/v1/nodes/{node}/traits/{trait}"))
 
 
@@ -62,7 +62,7 @@ def add(req: Request, node: str, trait: str) -> Reply:
 def clear(req: Request, node: str) -> Reply:
     """Remove all traits of a node."""
     Arguments(req.pairs())
-    _change(req, node, "baremetal:node:traits:delete", lambda _node, _present: set())
+    _change(req, node, "baremetal:node:traits:delete", lambda _node, _traits: set())
     return no_content()
 
 
@@ -71,10 +71,10 @@ def remove(req: Request, node: str, trait: str) -> Reply:
     """Remove a trait of a node."""
     Arguments(req.pairs())
 
-    def remaining_traits(target: Node, present: set[str]) -> set[str]:
-        if trait not in present:
+    def remaining_traits(target: Node, traits: set[str]) -> set[str]:
+        if trait not in traits:
             raise NodeHasNoTrait(node=target.uuid, trait=trait)
-        return present - {trait}
+        return traits - {trait}
 
     _change(req, node, "baremetal:node:traits:delete", remaining_traits)
     return no_content()
@@ -86,10 +86,10 @@ def _change(req: Request, ident: str, rule: str, change: Callable[[Node, set[str
     def work(db: Transaction) -> None:
         locked = access.lock_node(req, db, ident, rule)
         node = locked.node
-        present = {*traits_of(db, [node.uuid])[node.uuid]}
-        new_traits = change(node, present)
+        traits = {*traits_of(db, [node.uuid])[node.uuid]}
+        new_traits = change(node, traits)
         # A Placement client may have added more; the excess can be removed here.
-        if len(new_traits) > schema.MAX_TRAITS and new_traits - present:
+        if len(new_traits) > schema.MAX_TRAITS and new_traits - traits:
             raise TooManyTraits(node=node.uuid, count=len(new_traits), maximum=schema.MAX_TRAITS)
         locked.replace_traits(new_traits)
 

@@ -32,7 +32,7 @@ from placement.uuids import canonical
 SAMPLE_SIZE, LARGER_SAMPLE_SIZE = 16, 128
 #: Number of free nodes above which an indexed query replaces the second sample.
 MAX_SAMPLED = 1000
-#: Maximum number of rows of the indexed query, and of rows if none of the first rows fits.
+#: Maximum number of rows of the indexed query, and of its second run if no row of the first fits.
 FIRST_ROWS, _ALL_ROWS = 200, 2**31 - 1
 
 
@@ -83,7 +83,7 @@ class Choice:
         return None if uuid is None else self._candidate(uuid)
 
     def sampled_candidate(self, db: Reading) -> CandidateNode | None:
-        """Return a node that fits from the first random sample; None if none of these fits."""
+        """Return a node that fits from the first random sample; None if no sampled node fits."""
         fitting = next(self._fitting_uuids(db)) if len(self._free) else []
         return self._candidate(_random().choice(fitting)) if fitting else None
 
@@ -133,12 +133,12 @@ class Choice:
         """Yield the uuids of nodes that fit, from a random sample, then from more nodes, and finally from all."""
         generator = _random()
         positions = generator.sample(range(len(self._free)), min(len(self._free), SAMPLE_SIZE))
-        yield self._fitting_slots(db, self._free[positions].tolist())
+        yield self._fitting_uuids_in(db, self._free[positions].tolist())
         if len(self._free) <= MAX_SAMPLED:
             unsampled = np.delete(self._free, positions).tolist()
             generator.shuffle(unsampled)
-            yield self._fitting_slots(db, unsampled[:LARGER_SAMPLE_SIZE])
-            yield self._fitting_slots(db, unsampled[LARGER_SAMPLE_SIZE:])
+            yield self._fitting_uuids_in(db, unsampled[:LARGER_SAMPLE_SIZE])
+            yield self._fitting_uuids_in(db, unsampled[LARGER_SAMPLE_SIZE:])
             return
         parameters = {"resource_class": self._requested.resource_class, "owner": self._requested.owner}
         queries = [_BY_CLASS] if self._requested.owner is None else [_BY_OWNER, _BY_LESSEE]
@@ -147,7 +147,7 @@ class Choice:
             yield self._matching_uuids(itertools.chain.from_iterable(results))
             queries = [query for query, rows in zip(queries, results, strict=True) if len(rows) == max_rows]
 
-    def _fitting_slots(self, db: Reading, slots: Iterable[int]) -> list[str]:
+    def _fitting_uuids_in(self, db: Reading, slots: Iterable[int]) -> list[str]:
         uuids = [self._snapshot.provider(slot).uuid for slot in slots]
         return self._matching_uuids(db.execute(_BY_UUIDS, {"uuids": uuids})) if uuids else []
 
@@ -171,12 +171,12 @@ def resolve(db: Reading, idents: Collection[str], project: str | None = None) ->
     """
     resolved: dict[str, str] = {}
     uuids = {ident: uuid for ident in idents if (uuid := canonical(ident)) is not None}
-    for column, by_ident in ((_N.uuid, uuids), (_N.name, {ident: ident for ident in idents if ident not in uuids})):
+    for column, key_by_ident in ((_N.uuid, uuids), (_N.name, {ident: ident for ident in idents if ident not in uuids})):
         query = sa.select(column.label("key"), _N.uuid).where(column.in_(sa.bindparam("keys", expanding=True)))
         if project is not None:
             query = query.where(sa.or_(_N.owner == project, _N.lessee == project))
-        uuid_by_key = {row.key: row.uuid for row in batches.rows(db, query, "keys", sorted({*by_ident.values()}))}
-        resolved |= {ident: uuid_by_key[key] for ident, key in by_ident.items() if key in uuid_by_key}
+        uuid_by_key = {row.key: row.uuid for row in batches.rows(db, query, "keys", sorted({*key_by_ident.values()}))}
+        resolved |= {ident: uuid_by_key[key] for ident, key in key_by_ident.items() if key in uuid_by_key}
     return resolved
 
 
@@ -204,11 +204,11 @@ def _slots_of(snapshot: Snapshot, uuids: Iterable[str]) -> SlotSet:
 
 
 _N, _A, _P = baremetal_nodes.c, allocations.c, resource_providers.c
-_HELD = sa.exists().where(_A.resource_provider_id == _P.id, _P.uuid == _N.uuid).correlate(baremetal_nodes)
+_IS_HELD = sa.exists().where(_A.resource_provider_id == _P.id, _P.uuid == _N.uuid).correlate(baremetal_nodes)
 _FREE = sa.select(
     *(_N.uuid, _N.resource_class, _N.owner, _N.lessee, _N.provision_state, _N.power_state),
     *(_N.maintenance, _N.parent_node),
-).where(~_HELD)
+).where(~_IS_HELD)
 _BY_NAME = _FREE.where(_N.name == sa.bindparam("name"))
 # No other condition: a database may otherwise choose a less selective index.
 _BY_UUIDS = _FREE.where(_N.uuid.in_(sa.bindparam("uuids", expanding=True)))

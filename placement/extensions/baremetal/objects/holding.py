@@ -135,15 +135,15 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
         NodeNotFound: The node has been deleted.
         Collision: The holder has changed since the read.
     """
-    new, old = inventory_class(resource_class), node.inventory_class
+    new_class, old_class = inventory_class(resource_class), node.inventory_class
     holding = None if node.instance_uuid is None else _find_holding(db, node.uuid, node.instance_uuid)
-    moves = holding is not None and new != old and old in holding.resources[node.uuid]
-    if node.instance_uuid is None or holding is None or not moves:
+    must_move = holding is not None and new_class != old_class and old_class in holding.resources[node.uuid]
+    if node.instance_uuid is None or holding is None or not must_move:
         locked = _lock(db, node, check)
         locked.reclassify(resource_class)
         return locked
-    amounts = {name: amount for name, amount in holding.resources[node.uuid].items() if name != old}
-    amounts[new] = holding.resources[node.uuid][old]
+    amounts = {name: amount for name, amount in holding.resources[node.uuid].items() if name != old_class}
+    amounts[new_class] = holding.resources[node.uuid][old_class]
 
     def prepare() -> LockedNode:
         locked = _lock(db, node, check)
@@ -154,7 +154,7 @@ def reclassify(db: Transaction, node: Node, resource_class: str | None, check: C
     locked = _place(db, _claim(node.uuid, node.instance_uuid, holding, amounts), prepare)
     locked.set_holder(node.instance_uuid)
     locked.align()
-    locked.remove_unit(old)
+    locked.remove_unit(old_class)
     return locked
 
 

@@ -28,18 +28,18 @@ from placement.objects.trait import Trait
 #: The kind of node events in the history.
 _KIND = "node"
 #: Columns that determine whether and to whom the node can be allocated.
-_DECIDING = {
+_ALLOCATION_COLUMNS = {
     *("resource_class", "owner", "lessee", "parent_node", "provision_state", "power_state", "maintenance"),
 }
 #: Columns whose values are recorded in the history.
-_NOTED = (
+_HISTORY_COLUMNS = (
     *("name", "driver", "resource_class", "owner", "lessee", "parent_node", "provision_state"),
     *("target_provision_state", "power_state", "target_power_state", "maintenance"),
 )
 #: Words recorded instead of the values of details, which may be secrets.
 _PRESENT, _CHANGED = "present", "changed"
 #: Default values of a new node, by column.
-_NEW: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
+_DEFAULTS: Mapping[str, Any] = {"provision_state": states.ENROLL, "maintenance": False, "details": {}}
 
 
 def unit(resource_class: str | None, *, reserved: bool) -> Inventory:
@@ -50,7 +50,8 @@ def unit(resource_class: str | None, *, reserved: bool) -> Inventory:
 class LockedNode:
     """A node whose row, traits and inventory cannot change until the transaction ends.
 
-    It cannot get a holder, but its holder may release it: deleting a consumer's allocations locks no provider.
+    No consumer can become the holder, but the holder may release the node: deleting a consumer's allocations locks no
+    provider.
 
     Attributes:
         node: The node with the changes of this transaction.
@@ -109,7 +110,7 @@ class LockedNode:
             provider = LockedProvider.lock(db, uuid)
         except errors.ProviderNotFound:
             provider = LockedProvider.create(db, uuid=uuid, name=uuid)
-        db.execute(sa.insert(baremetal_nodes).values({**_NEW, "uuid": uuid, **columns}))
+        db.execute(sa.insert(baremetal_nodes).values({**_DEFAULTS, "uuid": uuid, **columns}))
         locked = cls(db, provider, Node.get(db, uuid))
         _note(db, None, locked.node)
         locked.align()
@@ -143,7 +144,7 @@ class LockedNode:
         self._db.execute(_UPDATE.values(changed), {"node": old.id})
         self.node = replace(old, **changed)
         _note(self._db, old, self.node)
-        if _DECIDING & changed.keys():
+        if _ALLOCATION_COLUMNS & changed.keys():
             self.align()
 
     def reclassify(self, resource_class: str | None, *, keep_old: bool = False) -> None:
@@ -168,7 +169,7 @@ class LockedNode:
             UnknownProviderTraits: A standard trait does not exist.
         """
         names = set(names)
-        # In this transaction, so that a refused request creates none.
+        # In this transaction, so that a refused request creates no traits.
         for name in sorted(name for name in Trait.unknown_names(self._db, names) if name.startswith("CUSTOM_")):
             Trait.check_name(name)
             Trait.create(self._db, name)
@@ -189,7 +190,7 @@ class LockedNode:
     def align(self, *, reserved: bool | None = None) -> None:
         """Write the inventory of the unit.
 
-        A missing class is created in this transaction, so that a refused request creates none.
+        A missing class is created in this transaction, so that a refused request creates no class.
 
         Args:
             reserved: Whether the unit is reserved; None to reserve it if the node is unavailable.
@@ -230,12 +231,14 @@ def _check_name(db: Transaction, name: str) -> None:
 
 def _note(db: Transaction, old: Node | None, new: Node | None) -> None:
     """Record the change of a node in the history."""
-    changes: dict[Path, Pair] = {(name,): (getattr(old, name, None), getattr(new, name, None)) for name in _NOTED}
-    before, after = old.details if old else {}, new.details if new else {}
-    for name in sorted({*before, *after}):
-        if json_differs(before.get(name), after.get(name)):
-            mark = (_CHANGED if name in before else _PRESENT) if name in after else None
-            changes["details", name] = _PRESENT if name in before else None, mark
+    changes: dict[Path, Pair] = {
+        (name,): (getattr(old, name, None), getattr(new, name, None)) for name in _HISTORY_COLUMNS
+    }
+    old_details, new_details = old.details if old else {}, new.details if new else {}
+    for name in sorted({*old_details, *new_details}):
+        if json_differs(old_details.get(name), new_details.get(name)):
+            mark = (_CHANGED if name in old_details else _PRESENT) if name in new_details else None
+            changes["details", name] = _PRESENT if name in old_details else None, mark
     uuid = (old or new).uuid  # type: ignore[union-attr]
     db.note(_KIND, uuid, changes)
 

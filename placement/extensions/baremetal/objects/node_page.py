@@ -38,20 +38,20 @@ class NodeFilter:
     #: Alternative values by name in ``details``; None matches a name that is not set.
     details: dict[str, Sequence[str | None]] = field(default_factory=dict)
     #: Whether a value in ``details`` must be set and not false, by name.
-    set: dict[str, bool] = field(default_factory=dict)
+    presence: dict[str, bool] = field(default_factory=dict)
     instance_uuid: str | None = None
     associated: bool | None = None
     description_contains: str | None = None
     #: Projects, each of which must own or lease the nodes.
     projects: Sequence[str] = ()
     #: Whether to include nodes with a parent.
-    children: bool = False
+    include_children: bool = False
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
         """Return the conditions for WHERE."""
         conditions = [_N[name] == value for name, value in self.columns.items()]
         conditions += [_any_of(detail(name), values) for name, values in self.details.items()]
-        for name, is_set in self.set.items():
+        for name, is_set in self.presence.items():
             value = detail(name)
             conditions.append(_is_set(value) if is_set else ~_is_set(value))
         if self.instance_uuid is not None:
@@ -63,7 +63,7 @@ class NodeFilter:
         if self.description_contains is not None:
             conditions.append(detail("description").icontains(self.description_contains, autoescape=True))
         conditions += self.of_projects()
-        if not self.children:
+        if not self.include_children:
             conditions.append(_N.parent_node.is_(None))
         return conditions
 

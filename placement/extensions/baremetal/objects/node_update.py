@@ -34,11 +34,11 @@ class Caller:
 
 _COLUMNS = {column.name for column in baremetal_nodes.columns} - {"details"}
 #: Fields that affect the holder's allocation: the consumer must be locked before the node.
-_HOLDING = {"instance_uuid", "resource_class"}
+_HOLDER_FIELDS = {"instance_uuid", "resource_class"}
 
 
 def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> LockedNode:
-    """Insert a node, allocated to the consumer ``instance_uuid`` if given.
+    """Insert a node, allocated to the consumer ``instance_uuid``, if any.
 
     Raises:
         NodeUuidTaken, NodeNameTaken: Another node has the uuid or name.
@@ -47,10 +47,10 @@ def create(db: Transaction, uuid: str, values: Values, caller: Caller) -> Locked
     """
     values = _with_parent(db, values, uuid, caller)
     columns, details = _split(values)
-    stated = {name: value for name, value in details.items() if value is not None}
+    set_details = {name: value for name, value in details.items() if value is not None}
 
     def insert() -> LockedNode:
-        return LockedNode.create(db, uuid, details=stated, **columns)
+        return LockedNode.create(db, uuid, details=set_details, **columns)
 
     instance = values.get("instance_uuid")
     if instance is None:
@@ -81,16 +81,16 @@ def change(db: Transaction, node: Node, changes_of: Callable[[Node], Values], ca
         Failure: The state of the node does not allow the change, or a name or a consumer is taken.
     """
     values = _with_parent(db, changes_of(node), node.uuid, caller)
-    if _HOLDING.isdisjoint(values):
+    if _HOLDER_FIELDS.isdisjoint(values):
         locked = LockedNode.lock(db, node.uuid)
         if locked.node != node:
             values = _with_parent(db, changes_of(locked.node), node.uuid, caller)
-        if not _HOLDING.isdisjoint(values):
+        if not _HOLDER_FIELDS.isdisjoint(values):
             raise Collision
         _write(locked, values)
         return locked
     locked = _change_holding(db, node, values, caller)
-    _write(locked, {name: value for name, value in values.items() if name not in _HOLDING})
+    _write(locked, {name: value for name, value in values.items() if name not in _HOLDER_FIELDS})
     return locked
 
 
@@ -108,12 +108,12 @@ def set_provision_state(db: Transaction, node: Node, verb: str, permit: Check) -
     verb = states.ALIASES.get(verb, verb)
 
     def move(locked: LockedNode) -> None:
-        present = locked.node
-        permit(present)
-        state = states.target(verb, present.provision_state)
+        current = locked.node
+        permit(current)
+        state = states.target(verb, current.provision_state)
         if state is None:
-            raise failures.VerbNotPossible(verb=verb, node=present.uuid, state=present.provision_state)
-        _check_verb(db, present, verb)
+            raise failures.VerbNotPossible(verb=verb, node=current.uuid, state=current.provision_state)
+        _check_verb(db, current, verb)
         # Clear the traces of a failed action as well.
         details: dict[str, Any] = {"last_error": None}
         if verb == "deleted":
@@ -142,13 +142,13 @@ def delete(db: Transaction, node: Node, permit: Check) -> None:
     """
 
     def check(locked: LockedNode) -> None:
-        present = locked.node
-        permit(present)
-        _check_unprotected(present)
-        if present.instance_uuid is not None and not present.maintenance:
-            raise failures.NodeTaken(node=present.uuid, instance=present.instance_uuid)
-        if not states.may_be_deleted(present.provision_state, present.maintenance):
-            raise failures.NodeNotDeletable(node=present.uuid, state=present.provision_state)
+        current = locked.node
+        permit(current)
+        _check_unprotected(current)
+        if current.instance_uuid is not None and not current.maintenance:
+            raise failures.NodeTaken(node=current.uuid, instance=current.instance_uuid)
+        if not states.may_be_deleted(current.provision_state, current.maintenance):
+            raise failures.NodeNotDeletable(node=current.uuid, state=current.provision_state)
 
     holding.release(db, node, check).delete()
 
@@ -158,8 +158,8 @@ def missing_traits(db: Reading, node: Node) -> list[str]:
     required = node.details.get("instance_info", {}).get("traits")
     if not isinstance(required, list) or not required:
         return []
-    present = traits_of(db, [node.uuid])[node.uuid]
-    return sorted({str(trait) for trait in required}.difference(present))
+    traits = traits_of(db, [node.uuid])[node.uuid]
+    return sorted({str(trait) for trait in required}.difference(traits))
 
 
 def _check_verb(db: Transaction, node: Node, verb: str) -> None:
@@ -242,8 +242,8 @@ def _check(node: Node, values: Values) -> None:
     state = node.provision_state
     if "resource_class" in values and state not in states.CHANGEABLE:
         raise failures.ClassNotChangeable(node=node.uuid, state=state)
-    ends = values.get("instance_uuid", node) is None and node.allocation_uuid is not None
-    if ends and not states.may_lose_instance(state, node.maintenance):
+    removes_holder = values.get("instance_uuid", node) is None and node.allocation_uuid is not None
+    if removes_holder and not states.may_lose_instance(state, node.maintenance):
         raise failures.InstanceNotRemovable(node=node.uuid, state=state)
     if values.get("protected") and state not in ("active", "rescue"):
         raise failures.NotProtectable(node=node.uuid, state=state)

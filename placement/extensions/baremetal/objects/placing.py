@@ -270,10 +270,10 @@ def end(db: Transaction, record: Record) -> None:
         return
 
     def check(locked: LockedNode) -> None:
-        present = locked.node
-        target = present.target_provision_state
-        if not states.may_lose_allocation(present.provision_state, target, present.maintenance):
-            raise AllocationNeeded(allocation=record.uuid, node=present.uuid, state=present.provision_state)
+        current = locked.node
+        target = current.target_provision_state
+        if not states.may_lose_allocation(current.provision_state, target, current.maintenance):
+            raise AllocationNeeded(allocation=record.uuid, node=current.uuid, state=current.provision_state)
         if not record.delete(db):
             raise Collision  # the uuid may have been reused by another project
 

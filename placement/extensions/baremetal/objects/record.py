@@ -174,5 +174,7 @@ _DELETE_OF_CONSUMER = sa.delete(baremetal_allocations).where(_R.uuid == sa.bindp
 @functools.lru_cache
 def _conflict_query(columns: tuple[str, ...]) -> sa.Select[Any]:
     """Return the query for records with one of these values in a unique column, and whether each has ended."""
-    same = [_R[column] == sa.bindparam(column) for column in columns]
-    return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(sa.or_(*same))
+    conditions = [_R[column] == sa.bindparam(column) for column in columns]
+    return sa.select(_R.id, _R.uuid, _R.name, _R.node_uuid, sa.not_(RECORD_IS_LIVE).label("ended")).where(
+        sa.or_(*conditions)
+    )

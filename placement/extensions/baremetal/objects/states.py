@@ -18,7 +18,7 @@ _FAILED = {
 }
 _SERVICE = {"servicing", "service wait", "service failed", "service hold"}
 
-#: All states, including states of imported nodes only.
+#: All states, including those that only imported nodes can have.
 ALL = {
     *(ENROLL, MANAGEABLE, AVAILABLE, ACTIVE, *_FAILED, *_SERVICE, "adopting", "cleaning", "clean wait", "clean hold"),
     *("deleted", "deleting", "deploying", "deploy hold", "deploy wait", "inspecting", "inspect wait", "rebuild"),

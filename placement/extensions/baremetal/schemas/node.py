@@ -127,17 +127,17 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
 
     Raises:
         NotInThisVersion: An operation changes a field added in a later version.
-        BadRequest: The patch or a value is invalid (``json_patch.Patch``, ``written``); also raised by the function.
+        BadRequest: The patch or a value is invalid (``json_patch.Patch``, ``stored_form``); the function raises it too.
     """
     patch = json_patch.Patch(operations, UPDATABLE)
     for operation in operations:
         check_visible([operation["path"].removeprefix("/").partition("/")[0]], version)
 
     def changes_of(node: Node) -> dict[str, Any]:
-        present = {name: _value(node, name) for name in UPDATABLE}
-        patched = patch.apply(present)
+        old_values = {name: _value(node, name) for name in UPDATABLE}
+        patched = patch.apply(old_values)
         changed: dict[str, Any] = {}
-        for name, old in present.items():
+        for name, old in old_values.items():
             value = patched.get(name, FIELDS[name].default)
             if json_differs(value, old):
                 changed[name] = FIELDS[name].default if value is None else value
@@ -147,7 +147,7 @@ def changes(operations: Sequence[json_patch.Operation], version: Version) -> Cal
             raise InvalidNodeValue(name="maintenance", reason="it cannot be null")
         _UPDATED.validate(changed, version)
         new = without_defaults(
-            {name: value for name, value in stored_form(changed).items() if json_differs(value, present[name])}
+            {name: value for name, value in stored_form(changed).items() if json_differs(value, old_values[name])}
         )
         _check_details(node, new)
         return new

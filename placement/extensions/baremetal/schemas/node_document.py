@@ -33,7 +33,7 @@ class NodePresentation:
         self._dates = [name for name in names if not FIELDS[name].detail and name.endswith("_at")]
         self._masked = [name for name in ("driver_info", "instance_info") if name in self._names]
         self._links = Links(req, "nodes")
-        self._named = req.version >= versions.AVAILABLE_STATE
+        self._shows_available = req.version >= versions.AVAILABLE_STATE
 
     @property
     def has_traits(self) -> bool:
@@ -52,7 +52,7 @@ class NodePresentation:
             del columns["uuid"]
         for name in self._dates:
             columns[name] = date(columns[name])
-        if not self._named and columns.get("provision_state") == states.AVAILABLE:
+        if not self._shows_available and columns.get("provision_state") == states.AVAILABLE:
             columns["provision_state"] = None
         if details is not None:
             columns |= self._defaults

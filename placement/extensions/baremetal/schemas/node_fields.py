@@ -35,16 +35,18 @@ class NodeField:
     boolean: bool = False
 
 
-def _column(name: str, since: Version = v.INITIAL, written: SchemaType | None = None, **more: Any) -> NodeField:
-    return NodeField(name, since, written, detail=False, **more)
+def _column(
+    name: str, since: Version = v.INITIAL, request_type: SchemaType | None = None, **attributes: Any
+) -> NodeField:
+    return NodeField(name, since, request_type, detail=False, **attributes)
 
 
-def _mapping(name: str, since: Version = v.INITIAL, written: SchemaType | None = None) -> NodeField:
-    return NodeField(name, since, written, {})
+def _mapping(name: str, since: Version = v.INITIAL, request_type: SchemaType | None = None) -> NodeField:
+    return NodeField(name, since, request_type, {})
 
 
-def _boolean(name: str, since: Version, default: bool | None = False, **more: Any) -> NodeField:
-    return NodeField(name, since, ANYTHING, default, boolean=True, **more)
+def _boolean(name: str, since: Version, default: bool | None = False, **attributes: Any) -> NodeField:
+    return NodeField(name, since, ANYTHING, default, boolean=True, **attributes)
 
 
 def _interface_field(kind: str, since: Version = v.INTERFACES) -> NodeField:
@@ -52,11 +54,11 @@ def _interface_field(kind: str, since: Version = v.INTERFACES) -> NodeField:
 
 
 _ALL = (
-    _column("uuid", written=nullable(string()), update=False),
+    _column("uuid", request_type=nullable(string()), update=False),
     _column("created_at"),
     _column("updated_at"),
     _column("name", v.NODE_NAMES, nullable(string())),
-    _column("driver", written=string(maxLength=255)),
+    _column("driver", request_type=string(maxLength=255)),
     _column("resource_class", v.RESOURCE_CLASS, nullable(string(maxLength=80))),
     _column("owner", v.NODE_OWNER, TEXT),
     _column("lessee", v.NODE_LESSEE, TEXT),
@@ -66,15 +68,15 @@ _ALL = (
     _column("provision_updated_at"),
     _column("power_state"),
     _column("target_power_state"),
-    _column("maintenance", written=ANYTHING, boolean=True, default=False),
-    _column("instance_uuid", written=nullable(string())),
+    _column("maintenance", request_type=ANYTHING, boolean=True, default=False),
+    _column("instance_uuid", request_type=nullable(string())),
     _column("allocation_uuid", v.ALLOCATIONS),
     _column("traits", v.TRAITS),
-    _mapping("properties", written=MAPPING),
-    _mapping("extra", written=MAPPING),
-    _mapping("driver_info", written=MAPPING),
+    _mapping("properties", request_type=MAPPING),
+    _mapping("extra", request_type=MAPPING),
+    _mapping("driver_info", request_type=MAPPING),
     _mapping("driver_internal_info", v.DRIVER_INTERNAL_INFO),
-    _mapping("instance_info", written=MAPPING),
+    _mapping("instance_info", request_type=MAPPING),
     NodeField("instance_name", v.INSTANCE_NAME, TEXT),
     NodeField("description", v.DESCRIPTION, LONG_TEXT),
     NodeField("maintenance_reason"),

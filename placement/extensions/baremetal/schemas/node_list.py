@@ -119,7 +119,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     """Return the filter in a query.
 
     Args:
-        project: The project whose nodes alone the caller may list; None for all nodes.
+        project: The only project whose nodes the caller may list; None for all nodes.
     """
 
     def value_of(name: str, convert: Callable[[str, str], Any]) -> Any:
@@ -128,7 +128,7 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
 
     if (chassis := value_of("chassis_uuid", uuid_of)) is not None:
         raise NoChassis(uuid=chassis)
-    columns: dict[str, Any] = dict(arguments.values_of(_OF_COLUMNS))
+    columns: dict[str, Any] = dict(arguments.values_of(_COLUMN_FILTERS))
     if "maintenance" in arguments:
         columns["maintenance"] = value_of("maintenance", truth)
     if columns.get("provision_state", states.ENROLL) not in states.ALL:
@@ -138,18 +138,21 @@ def node_filter(arguments: Arguments, project: str | None) -> NodeFilter:
     return NodeFilter(
         columns=columns,
         details=_details(arguments),
-        set={_SET[parameter]: truth(parameter, value) for parameter, value in arguments.values_of(_SET).items()},
+        presence={
+            _PRESENCE_FILTERS[parameter]: truth(parameter, value)
+            for parameter, value in arguments.values_of(_PRESENCE_FILTERS).items()
+        },
         instance_uuid=value_of("instance_uuid", uuid_of),
         associated=value_of("associated", truth),
         description_contains=arguments.get("description_contains"),
         projects=[name for name in (project, arguments.get("project")) if name is not None],
-        children="parent_node" in arguments or bool(value_of("include_children", truth)),
+        include_children="parent_node" in arguments or bool(value_of("include_children", truth)),
     )
 
 
-_OF_COLUMNS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
+_COLUMN_FILTERS = ("provision_state", "driver", "resource_class", "owner", "lessee", "parent_node")
 #: Names in ``details`` that must be set or unset, by parameter.
-_SET = {"retired": "retired", "sharded": "shard"}
+_PRESENCE_FILTERS = {"retired": "retired", "sharded": "shard"}
 
 
 def _details(arguments: Arguments) -> dict[str, Sequence[str | None]]:

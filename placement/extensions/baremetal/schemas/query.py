@@ -93,8 +93,8 @@ class Arguments:
         """
         if "fields" not in self._values:
             return None
-        listed = (name.strip() for value in self._values["fields"] for name in value.split(","))
-        names = dict.fromkeys(name for name in listed if name)
+        stripped_names = (name.strip() for value in self._values["fields"] for name in value.split(","))
+        names = dict.fromkeys(name for name in stripped_names if name)
         unknown = sorted(names.keys() - set(valid_names))
         if unknown:
             raise InvalidFields(names=", ".join(f'"{name}"' for name in unknown))

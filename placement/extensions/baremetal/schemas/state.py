@@ -28,7 +28,7 @@ MAINTENANCE = Body(Object(Field("reason", nullable(string(maxLength=4096)))))
 #: Parameters of a maintenance request whose reason is in the query string instead.
 MAINTENANCE_QUERY = ("reason",)
 
-_SHOWN = (
+_STATE_FIELDS = (
     *("console_enabled", "last_error", "power_state", "provision_state", "target_power_state"),
     *("target_provision_state", "provision_updated_at", "raid_config", "target_raid_config", "boot_mode"),
     "secure_boot",
@@ -37,7 +37,7 @@ _INTERFACES = (
     *("boot", "deploy", "management", "network", "power", "bios", "console", "firmware", "inspect", "raid"),
     *("rescue", "storage"),
 )
-_SOFT = ("soft rebooting", "soft power off")
+_SOFT_TARGETS = ("soft rebooting", "soft power off")
 
 
 def verb(document: Mapping[str, Any], version: Version) -> str:
@@ -56,7 +56,7 @@ def power(document: Mapping[str, Any], version: Version, node: Node) -> str:
         VerbNotPossible: The target is unknown.
     """
     target = str(document["target"])
-    if version < versions.SOFT_POWER and (target in _SOFT or document.get("timeout") is not None):
+    if version < versions.SOFT_POWER and (target in _SOFT_TARGETS or document.get("timeout") is not None):
         raise NotInThisVersion()
     if target not in states.POWER:
         raise VerbNotPossible(verb=target, node=node.uuid, state=node.power_state)
@@ -65,7 +65,7 @@ def power(document: Mapping[str, Any], version: Version, node: Node) -> str:
 
 def present_states(req: Request, node: Node) -> dict[str, Any]:
     """Return the states of a node."""
-    names = [name for name in _SHOWN if FIELDS[name].since <= req.version]
+    names = [name for name in _STATE_FIELDS if FIELDS[name].since <= req.version]
     document = NodePresentation(req, names).of_node(node, [])
     del document[LINKS]
     return document

@@ -39,7 +39,7 @@ ASSETS = _read()
 
 @endpoint(negotiates=False)
 def show(_req: Request, name: str) -> Reply:
-    """Return a file.  Browsers revalidate it each time, and get 304 unless it has changed."""
+    """Return a file.  Browsers revalidate it each time, and receive 304 unless it has changed."""
     asset = ASSETS.get(name)
     if asset is None:
         raise NoSuchRoute()

@@ -60,8 +60,8 @@ def list_consumers(req: Request) -> Reply:
     except errors.BadRequest as failure:
         return pages.show(req, "consumers.html", 400, sentence=failure.line, consumers=[], next="", **variables)
     page = req.read(lambda db: consumer_pages.page(db, consumer_filter, _ROWS, int(query.get("after", 0))))
-    following = "" if page.next is None else urlencode({**query, "after": page.next})
-    variables |= {"consumers": page.holders, "names": _names(req, page.holders), "next": following}
+    next_query = "" if page.next is None else urlencode({**query, "after": page.next})
+    variables |= {"consumers": page.holders, "names": _names(req, page.holders), "next": next_query}
     return pages.show(req, "consumers.html", sentence="", **variables)
 
 
@@ -101,11 +101,11 @@ def _authorize(req: Request, query: dict[str, str]) -> None:
     try:
         req.authorize(_RULE, {"project_id": query.get("project")})
     except errors.Forbidden:
-        own = req.environ[CONTEXT].project_id
-        if own is None or "project" in query:
+        project = req.environ[CONTEXT].project_id
+        if project is None or "project" in query:
             raise
-        req.authorize(_RULE, {"project_id": own})
-        query["project"] = own
+        req.authorize(_RULE, {"project_id": project})
+        query["project"] = project
 
 
 def _validate(query: dict[str, str]) -> Parameters:

@@ -95,11 +95,11 @@ def _filter(req: Request, query: dict[str, str]) -> EventFilter:
 
 def _rows(req: Request, event_filter: EventFilter, query: dict[str, str]) -> dict[str, Any]:
     """Return the template variables of the list of events: events before the mark in the query, or the newest."""
-    following = EventReader(req.database, req.index, event_filter, ROWS)
+    reader = EventReader(req.database, req.index, event_filter, ROWS)
     # Read before the events: an event in between causes a redundant refresh but is not missed.
-    position = following.start(schema.NOW)
+    position = reader.start(schema.NOW)
     after = query.get("after")
-    page = following.page(after, newest_first=True)
+    page = reader.page(after, newest_first=True)
     events, mark = whole_requests(page)
     filters = {name: value for name, value in query.items() if name not in ("after", "position")}
     return {

@@ -119,12 +119,12 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Reply:
+def _page_of(req: Request, ident: str, dry_run_result: DryRunResult | None = None) -> Reply:
     snapshot = named_snapshot(req)
     slot = lookup.provider_in_path(snapshot, req.database, ident)
     uuid, root = snapshot.provider(slot).uuid, snapshot.provider(slot).root
-    subtree = tuple(snapshot.provider(below).uuid for below in depth_first(snapshot, slot))
-    drawn = tree.draw(snapshot, slot)
+    subtree = tuple(snapshot.provider(descendant).uuid for descendant in depth_first(snapshot, slot))
+    drawn_tree = tree.draw(snapshot, slot)
     members = {snapshot.provider(member).id: snapshot.provider(member).uuid for member in snapshot.forest.tree(root)}
 
     def work(db: Reading) -> tuple[dict[int, int], int, ConsumerPage]:
@@ -133,27 +133,27 @@ def _page_of(req: Request, ident: str, tried: DryRunResult | None = None) -> Rep
 
     counts, consumers_in_tree, page = req.read(work)
     may_try = req.may("placement:resource_providers:inventories:update")
-    serving, served = shared_by(snapshot, root), shares_with(snapshot, root)
+    sharing_slots, supplied_roots = shared_by(snapshot, root), shares_with(snapshot, root)
     return pages.show(
         req,
         "provider.html",
         page="providers",
-        provider=next(drawn_provider for drawn_provider in drawn.providers if drawn_provider.uuid == uuid),
+        provider=next(drawn_provider for drawn_provider in drawn_tree.providers if drawn_provider.uuid == uuid),
         generation=int(snapshot.generations[slot]),
         ancestors=[provider_name(snapshot, ancestor) for ancestor in reversed(snapshot.ancestry(slot)[1:])],
-        drawn=drawn,
+        drawn=drawn_tree,
         in_tree=of_tree(snapshot, root),
         consumers={members[provider_id]: count for provider_id, count in counts.items()},
         held=_by_provider(page.holders),
-        serving=[provider_name(snapshot, sharing) for sharing in serving[:_SHARING]],
-        served=[provider_name(snapshot, root) for root in served[:_SHARING]],
+        serving=[provider_name(snapshot, sharing) for sharing in sharing_slots[:_SHARING]],
+        served=[provider_name(snapshot, root) for root in supplied_roots[:_SHARING]],
         inventories=_inventories(req, uuid) if may_try else [],
-        tried=tried,
+        dry_run_result=dry_run_result,
         timeline=timeline.requested_page(req, _events_of(subtree)),
         consumers_in_tree=consumers_in_tree,
-        root=drawn.root.name,
-        serving_count=len(serving),
-        served_count=len(served),
+        root=drawn_tree.root.name,
+        serving_count=len(sharing_slots),
+        served_count=len(supplied_roots),
     )
 
 
@@ -161,7 +161,7 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
     req.authorize("placement:v1:overview:show")
     state = past.state_of(req, at)
     slot = lookup.provider_in_path(state.snapshot, req.database, ident)
-    drawn = tree.draw(state.snapshot, slot)
+    drawn_tree = tree.draw(state.snapshot, slot)
     uuid = state.snapshot.provider(slot).uuid
     root = state.snapshot.provider(slot).root
     members = [state.snapshot.provider(member) for member in state.snapshot.forest.tree(root)]
@@ -170,8 +170,8 @@ def _page_of_past(req: Request, ident: str, at: datetime.datetime) -> Reply:
         "provider_then.html",
         page="providers",
         at=at,
-        provider=next(drawn_provider for drawn_provider in drawn.providers if drawn_provider.uuid == uuid),
-        drawn=drawn,
+        provider=next(drawn_provider for drawn_provider in drawn_tree.providers if drawn_provider.uuid == uuid),
+        drawn=drawn_tree,
         in_tree=of_tree(state.snapshot, root),
         consumers={member.uuid: state.consumers[member.id] for member in members},
     )
@@ -219,13 +219,13 @@ def _header(filters: dict[str, str], current: str, orders: tuple[str, str]) -> t
         current: The order of the list.
         orders: The default order of the column, and the reverse.
     """
-    following = orders[1] if current == orders[0] else orders[0]
+    next_order = orders[1] if current == orders[0] else orders[0]
     aria_sort = ("descending" if current.startswith("-") else "ascending") if current in orders else ""
-    return _address(filters, sort=following), aria_sort
+    return _address(filters, sort=next_order), aria_sort
 
 
-def _address(filters: dict[str, str], **more: object) -> str:
+def _address(filters: dict[str, str], **parameters: object) -> str:
     """Return the query string of the list without empty values and the default order."""
-    if more["sort"] == search.ORDERS[0]:
-        del more["sort"]
-    return urlencode({name: value for name, value in filters.items() if value} | more)
+    if parameters["sort"] == search.ORDERS[0]:
+        del parameters["sort"]
+    return urlencode({name: value for name, value in filters.items() if value} | parameters)

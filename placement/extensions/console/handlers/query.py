@@ -74,18 +74,18 @@ def try_claim(req: Request) -> Reply:
     return _page(req, dry_runs.claim(req, consumer, {**claim, **owner}))
 
 
-def _page(req: Request, tried: DryRunResult | None = None, choice: ChoiceForm | None = None) -> Reply:
+def _page(req: Request, dry_run_result: DryRunResult | None = None, choice: ChoiceForm | None = None) -> Reply:
     """Return the page of a query.
 
     Args:
-        tried: The result of the requested dry run.
+        dry_run_result: The result of the requested dry run.
         choice: The submitted form with a strategy.
     """
     pairs = _pairs(req)
     variables: dict[str, Any] = {
         "page": "query",
         "form": QueryForm.from_parameters(pairs),
-        "tried": tried,
+        "dry_run_result": dry_run_result,
         "choice": choice or ChoiceForm(),
         "preferences": [*Preference],
         "reasons": {"absent": ("has none", "have none"), **PROPERTIES},

@@ -19,54 +19,54 @@ from placement.schemas.declarations import Field, Object, string
 from placement.schemas.document import Query
 from placement.version_history import OLDEST, Change, Version
 
-_OF = Query(
+_SHOW = Query(
     Object(
         Field("of", string(enum=["v1", "placement"]), since=OLDEST),
         Field("version", string(maxLength=20), since=OLDEST),
     )
 )
-#: Cached descriptions: enough for all versions of Placement.
-_CACHED = 64
+#: Descriptions in the cache: enough for all versions of Placement.
+_CACHE_SIZE = 64
 
 
-@endpoint(query=_OF, negotiates=False)
+@endpoint(query=_SHOW, negotiates=False)
 def show(req: Request) -> Reply:
     """Show the reference of an API, generated from its OpenAPI document: operations with examples, and versions."""
     changes: tuple[Change, ...] = ()
     root = req.mount_path.removesuffix("/console")
     if req.parameters.get("of", "v1") == "v1":
-        described = _operations(V1, OLDEST)
+        shown_operations = _operations(V1, OLDEST)
         document, version = "/v1/openapi.json", package.version()
     else:
-        chosen = mv.HISTORY.by_name(req.parameters.get("version") or "latest")
-        described = _operations(routes.PLACEMENT, chosen)
+        microversion = mv.HISTORY.by_name(req.parameters.get("version") or "latest")
+        shown_operations = _operations(routes.PLACEMENT, microversion)
         changes = tuple(reversed([*mv.HISTORY]))
-        document, version = f"/v1/openapi-placement.json?version={chosen}", str(chosen)
+        document, version = f"/v1/openapi-placement.json?version={microversion}", str(microversion)
     return pages.show(
         req,
         "reference.html",
         page="api",
-        operations=described,
-        nouns=list(dict.fromkeys(operation.noun for operation in described)),
+        operations=shown_operations,
+        nouns=list(dict.fromkeys(operation.noun for operation in shown_operations)),
         chosen_version=version,
         changes=changes,
         document=root + document,
     )
 
 
-@functools.lru_cache(_CACHED)
+@functools.lru_cache(_CACHE_SIZE)
 def _operations(api: Api, version: Version) -> tuple[Operation, ...]:
-    first = _first_versions(api, version) if api.versioning.headers(version) else {}
-    return tuple(operations(describe(api, version, label=str(version)), api.prefix, first))
+    first_versions = _first_versions(api, version) if api.versioning.headers(version) else {}
+    return tuple(operations(describe(api, version, label=str(version)), api.prefix, first_versions))
 
 
 def _first_versions(api: Api, version: Version) -> dict[tuple[str, str, str], Version]:
     """Return the first version of each operation and query parameter in a version of Placement."""
-    first: dict[tuple[str, str, str], Version] = {}
-    for past in (change.version for change in mv.HISTORY if change.version <= version):
+    first_versions: dict[tuple[str, str, str], Version] = {}
+    for older in (change.version for change in mv.HISTORY if change.version <= version):
         for path, methods in api.routes.items():
-            for method, served in endpoints_at(methods, past):
-                first.setdefault((path, method, ""), past)
-                for parameter in parameters.of_query(served, past, ()):
-                    first.setdefault((path, method, parameter["name"]), past)
-    return first
+            for method, handler in endpoints_at(methods, older):
+                first_versions.setdefault((path, method, ""), older)
+                for parameter in parameters.of_query(handler, older, ()):
+                    first_versions.setdefault((path, method, parameter["name"]), older)
+    return first_versions

@@ -21,11 +21,11 @@ _STEPS = tuple(
 
 def amounts(top: int, resource_class: str) -> list[int]:
     """Return evenly spaced amounts from zero to ``top``, round in the units in which they are displayed."""
-    step = next(step for step in _round(*units.scale(resource_class)) if top // step <= _MAX_AMOUNTS)
+    step = next(step for step in _round_numbers(*units.scale(resource_class)) if top // step <= _MAX_AMOUNTS)
     return [*range(0, top + 1, step)]
 
 
-def _round(count: int, base: int) -> Iterator[int]:
+def _round_numbers(count: int, base: int) -> Iterator[int]:
     """Yield 1, 2 and 5 times each power of ten of each unit, ascending; half of the next unit replaces 500.
 
     Args:
@@ -45,9 +45,9 @@ def times(since: datetime.datetime, until: datetime.datetime) -> list[tuple[date
     step = next((step for step in _STEPS if (until - since) / step <= _MAX_TIMES), (until - since) / _MAX_TIMES)
     first = since - (since - datetime.datetime.min) % step
     marks = [first + number * step for number in range(1, -((first - until) // step))]
-    return [(at, _label(at)) for at in marks]
+    return [(mark, _label(mark)) for mark in marks]
 
 
-def _label(at: datetime.datetime) -> str:
-    is_midnight = at.time() == datetime.time()
-    return f"{at.day} {at:%b}" if is_midnight else f"{at:%H:%M}"
+def _label(mark: datetime.datetime) -> str:
+    is_midnight = mark.time() == datetime.time()
+    return f"{mark.day} {mark:%b}" if is_midnight else f"{mark:%H:%M}"

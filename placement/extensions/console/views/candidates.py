@@ -46,10 +46,10 @@ def used_trees(
         for slot in slots:
             groups[slot] = (*groups.get(slot, ()), suffix)
     used = {*amounts, *groups}
-    own = {snapshot.provider(slot).root for slot in used if SHARES not in snapshot.provider(slot).traits}
+    own_roots = {snapshot.provider(slot).root for slot in used if SHARES not in snapshot.provider(slot).traits}
     roots = {snapshot.provider(slot).root for slot in used}
-    order = sorted(roots, key=lambda root: (root not in own, snapshot.provider(root).name or "", root))
-    return tuple(draw_used(snapshot, root, amounts, groups) for root in order)
+    sorted_roots = sorted(roots, key=lambda root: (root not in own_roots, snapshot.provider(root).name or "", root))
+    return tuple(draw_used(snapshot, root, amounts, groups) for root in sorted_roots)
 
 
 def _claim(snapshot: Snapshot, candidate: Candidate) -> str:

@@ -19,7 +19,7 @@ class ChoiceForm:
     """The fields of the form, as text."""
 
     strategy: str = "spread"
-    #: The groups over which to spread; takes precedence over the strategy unless empty.
+    #: The groups over which to spread; replaces the strategy unless empty.
     spread_over: str = ""
     count: str = "1"
 

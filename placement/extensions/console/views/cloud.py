@@ -59,7 +59,11 @@ class HostLevels:
     def emptiest(self, count: int) -> list[tuple[ProviderName, ClassLevel, bool]]:
         """Return the hosts with the lowest used share, lowest first; disabled hosts come last."""
         return self._levels_at(
-            heapq.nsmallest(count, range(len(self.hosts)), key=lambda at: (self.is_disabled[at], self._used_share(at)))
+            heapq.nsmallest(
+                count,
+                range(len(self.hosts)),
+                key=lambda position: (self.is_disabled[position], self._used_share(position)),
+            )
         )
 
     def histogram(self) -> list[int]:
@@ -72,7 +76,7 @@ class HostLevels:
         return float(self.used[position] / max(self.capacity[position], 1))
 
     def _levels_at(self, positions: Iterable[int]) -> list[tuple[ProviderName, ClassLevel, bool]]:
-        return [(self.hosts[at], self._level(at), self.is_disabled[at]) for at in positions]
+        return [(self.hosts[position], self._level(position), self.is_disabled[position]) for position in positions]
 
     def _level(self, position: int) -> ClassLevel:
         capacity = int(self.capacity[position])
@@ -106,7 +110,7 @@ def of_tree(snapshot: Snapshot, root: int) -> list[ClassLevel]:
     return [ClassLevel(name, *amounts) for name, amounts in sorted(sums.items())]
 
 
-#: Groupings other than by a prefix of traits: by aggregate, and without groups, the fullest host first.
+#: Groupings besides the prefixes of traits: by aggregate, and a single group with the fullest host first.
 AGGREGATE, FULLEST = "aggregate", "fullest"
 #: The group of hosts that belong to no other group.
 _NO_GROUP = "none"
@@ -156,14 +160,14 @@ def host_levels(snapshot: Snapshot, resource_class: str, grouping: str = "") -> 
     )
     hosts = [(group, slot) for group, *_, slot in ordered]
     order = np.array([slot for *_, slot in hosts], dtype=np.intp)
-    over = {snapshot.provider(slot).root for slot in _over_committed(snapshot)}
+    over_committed_roots = {snapshot.provider(slot).root for slot in _over_committed(snapshot)}
     return HostLevels(
         resource_class,
         [provider_name(snapshot, slot) for *_, slot in hosts],
         _integers(capacity[order]),
         _integers(used[order]),
         [DISABLED in snapshot.provider(slot).traits for *_, slot in hosts],
-        [slot in over for *_, slot in hosts],
+        [slot in over_committed_roots for *_, slot in hosts],
         list(Counter(group for group, *_ in hosts).items()),
     )
 
@@ -175,14 +179,14 @@ def over_committed(snapshot: Snapshot, examples: int) -> Attention:
 
 def _over_committed(snapshot: Snapshot) -> dict[int, str]:
     """Return the usage above the capacity of each over-committed provider, as text, by slot."""
-    over: dict[int, str] = {}
+    excesses: dict[int, str] = {}
     for name in class_names(snapshot):
         column = snapshot.column(name) or Column.empty()
         for slot in column.over_committed().tolist():
             amounts = column.amounts(slot)
             excess = amount_of(int(amounts.used) - int(amounts.capacity), name)
-            over[slot] = f"{over[slot]}, {excess}" if slot in over else excess
-    return over
+            excesses[slot] = f"{excesses[slot]}, {excess}" if slot in excesses else excess
+    return excesses
 
 
 def disabled_in_use(snapshot: Snapshot, examples: int) -> Attention:

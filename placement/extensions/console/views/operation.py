@@ -20,7 +20,7 @@ FirstVersions = Mapping[tuple[str, str, str], Version]
 #: Spelling of tags that are not capitalized like other words.
 _NOUNS = {"openapi": "OpenAPI"}
 #: Keywords of a schema shown beside its type.
-_SHOWN = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
+_KEYWORDS = ("enum", "const", "format", "pattern", "minimum", "maximum", "minLength", "maxLength", "default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class OperationParameter:
 
 @dataclass(frozen=True, slots=True)
 class OperationReply:
-    """A response: its status, its meaning, and its JSON schema as text if it has one."""
+    """A response: its status, its meaning, and its JSON schema as text; None without a schema."""
 
     status: str
     description: str
@@ -92,13 +92,13 @@ class Operation:
     examples: tuple[ShownExample, ...]
 
 
-def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Iterator[Operation]:
+def operations(document: JSONObject, prefix: str, first_versions: FirstVersions) -> Iterator[Operation]:
     """Yield the operations of an OpenAPI 3.1 document, in its order.
 
     Args:
         document: The document.
         prefix: Prefix of the paths.
-        first: First versions of the operations and parameters; empty for an unversioned API.
+        first_versions: First versions of the operations and parameters; empty for an unversioned API.
     """
     for path, methods in _resolve_references(document, document["paths"]).items():
         for verb, operation in methods.items():
@@ -111,8 +111,10 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
                 path=prefix + path,
                 summary=operation["summary"],
                 rule=operation.get("x-policy-rule", ""),
-                since=first.get((path, method, "")),
-                parameters=tuple(_parameter(parameter, path, method, first) for parameter in operation["parameters"]),
+                since=first_versions.get((path, method, "")),
+                parameters=tuple(
+                    _parameter(parameter, path, method, first_versions) for parameter in operation["parameters"]
+                ),
                 body=_schema(operation.get("requestBody", {})),
                 replies=tuple(
                     OperationReply(status, response["description"], _schema(response))
@@ -122,15 +124,15 @@ def operations(document: JSONObject, prefix: str, first: FirstVersions) -> Itera
             )
 
 
-def _parameter(parameter: JSONObject, path: str, method: str, first: FirstVersions) -> OperationParameter:
-    since = first.get((path, method, parameter["name"]))
+def _parameter(parameter: JSONObject, path: str, method: str, first_versions: FirstVersions) -> OperationParameter:
+    since = first_versions.get((path, method, parameter["name"]))
     return OperationParameter(
         parameter["name"],
         parameter["in"],
         parameter.get("required", False),
         _in_words(parameter["schema"]),
         parameter.get("description", ""),
-        None if since == first.get((path, method, "")) else since,
+        None if since == first_versions.get((path, method, "")) else since,
     )
 
 
@@ -146,9 +148,9 @@ def _resolve_references(document: JSONObject, part: Any) -> Any:
     return {key: _resolve_references(document, value) for key, value in part.items()}
 
 
-def _schema(holder: JSONObject) -> str | None:
+def _schema(element: JSONObject) -> str | None:
     """Return the schema of the first content type as text; None without a schema."""
-    for content in holder.get("content", {}).values():
+    for content in element.get("content", {}).values():
         return json.dumps(content["schema"], indent=2) if "schema" in content else None
     return None
 
@@ -157,7 +159,7 @@ def _in_words(schema: JSONObject) -> str:
     """Return the type and the bounds of a value on one line."""
     kind = schema.get("type", "any")
     words = [" or ".join(kind) if isinstance(kind, list) else str(kind)]
-    words += [f"{name} {json.dumps(schema[name])}" for name in _SHOWN if name in schema]
+    words += [f"{name} {json.dumps(schema[name])}" for name in _KEYWORDS if name in schema]
     if "items" in schema:
         words.append(f"of {_in_words(schema['items'])}")
     return ", ".join(words)
@@ -190,9 +192,9 @@ def _examples(
             yield ShownExample(f"{method} {url}", _text(bodies.get(name)), status, _text(reply))
 
 
-def _values(holder: JSONObject) -> dict[str, Any]:
+def _values(element: JSONObject) -> dict[str, Any]:
     """Return the example bodies, by name."""
-    contents = holder.get("content", {}).values()
+    contents = element.get("content", {}).values()
     return {name: example["value"] for content in contents for name, example in _named_examples(content)}
 
 
@@ -200,8 +202,8 @@ def _example_values(parameter: JSONObject) -> dict[str, Any]:
     return {name: example["value"] for name, example in _named_examples(parameter)}
 
 
-def _named_examples(holder: JSONObject) -> list[tuple[str, JSONObject]]:
-    return [*holder.get("examples", {}).items()]
+def _named_examples(element: JSONObject) -> list[tuple[str, JSONObject]]:
+    return [*element.get("examples", {}).items()]
 
 
 def _url(path: str, arguments: list[tuple[JSONObject, Any]]) -> str:

@@ -57,11 +57,11 @@ def find_slots(criteria: Criteria, snapshot: Snapshot) -> list[int]:
     return slots
 
 
-def sort_slots(slots: list[int], snapshot: Snapshot, by: str, resource_class: str) -> list[int]:
+def sort_slots(slots: list[int], snapshot: Snapshot, order: str, resource_class: str) -> list[int]:
     """Return the slots, sorted.
 
     Args:
-        by: One of ``ORDERS``: name, name of the tree, or used share of the fullest inventory; ``-`` reverses.
+        order: One of ``ORDERS``: name, name of the tree, or used share of the fullest inventory; ``-`` reverses.
             In ascending order of names, providers named only by their uuid come last.
         resource_class: The class whose used share counts; empty for all classes.
     """
@@ -70,14 +70,14 @@ def sort_slots(slots: list[int], snapshot: Snapshot, by: str, resource_class: st
         uuid, display_name = provider_name(snapshot, slot)
         return display_name == uuid, display_name
 
-    in_order = sorted(slots, key=name)
-    match by.removeprefix("-"):
+    by_name = sorted(slots, key=name)
+    match order.removeprefix("-"):
         case "name":
-            return in_order[::-1] if by == "-name" else in_order
+            return by_name[::-1] if order == "-name" else by_name
         case "tree":
-            return sorted(in_order, key=lambda slot: name(snapshot.provider(slot).root), reverse=by == "-tree")
+            return sorted(by_name, key=lambda slot: name(snapshot.provider(slot).root), reverse=order == "-tree")
     shares = _used_shares(snapshot, resource_class)
-    return sorted(in_order, key=lambda slot: shares[slot], reverse=by == "-used")
+    return sorted(by_name, key=lambda slot: shares[slot], reverse=order == "-used")
 
 
 def _used_shares(snapshot: Snapshot, resource_class: str) -> list[float]:

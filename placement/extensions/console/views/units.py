@@ -40,12 +40,12 @@ def in_units(amount: int, resource_class: str) -> str:
     if units is None or not amount:
         return number(amount)
     names, step = units
-    value, at = float(amount), 0
-    while abs(value) >= step and at < len(names) - 1:
-        value, at = value / step, at + 1
-    whole = value.is_integer() or abs(value) >= 100
-    digits = 0 if whole else 1 if abs(value) >= 10 else 2
-    return f"{number(round(value)) if whole else f'{value:.{digits}f}'}{_SPACE}{names[at]}"
+    value, index = float(amount), 0
+    while abs(value) >= step and index < len(names) - 1:
+        value, index = value / step, index + 1
+    is_whole = value.is_integer() or abs(value) >= 100
+    digits = 0 if is_whole else 1 if abs(value) >= 10 else 2
+    return f"{number(round(value)) if is_whole else f'{value:.{digits}f}'}{_SPACE}{names[index]}"
 
 
 def amount_of(amount: int, resource_class: str) -> str:

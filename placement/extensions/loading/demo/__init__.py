@@ -32,9 +32,9 @@ def fill(database: Database, application: WSGIApplication) -> None:
     )
     logging.disable(logging.INFO)  # a line for each of about a thousand requests
     try:
-        for hour, act in day.plan(DemoClient(application)):
+        for hour, action in day.plan(DemoClient(application)):
             past.advance(hour)
-            act()
+            action()
         past.advance(day.HOURS)
     finally:
         logging.disable(logging.NOTSET)

@@ -52,25 +52,25 @@ def plan(service: DemoClient) -> list[Action]:
 
 def _staying_servers(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
     for kind, number, early in _STAYING:
-        for place in range(number):
-            hour = chooser.uniform(-1, -0.1) if place < early else chooser.triangular(13, HOURS - 0.1, 16)
+        for index in range(number):
+            hour = chooser.uniform(-1, -0.1) if index < early else chooser.triangular(13, HOURS - 0.1, 16)
             yield hour, functools.partial(tenants.claim, tenants.new_uuid(), kind, tenants.owner())
 
 
 def _passing_servers(tenants: Tenants, chooser: random.Random) -> Iterator[Action]:
-    for kind, number, hours, lengths, project in _PASSING:
+    for kind, number, hours, lifetimes, project in _PASSING:
         for _ in range(number):
             consumer, hour = tenants.new_uuid(), chooser.uniform(*hours)
             yield hour, functools.partial(tenants.claim, consumer, kind, tenants.owner(project))
-            until = min(hour + chooser.uniform(*lengths), HOURS - chooser.uniform(0.1, 0.6))
-            yield until, functools.partial(tenants.release, consumer)
+            end = min(hour + chooser.uniform(*lifetimes), HOURS - chooser.uniform(0.1, 0.6))
+            yield end, functools.partial(tenants.release, consumer)
 
 
 def _out_of_service(service: DemoClient, tenants: Tenants) -> Iterator[Action]:
     yield 17.2, functools.partial(_disable, service, _DISABLED)
     providers = {service.uuid(f"{_DISABLED}-numa{number}") for number in range(2)}
     for number in range(_MAX_MOVES):
-        yield 17.3 + number * 0.03, functools.partial(tenants.move_one_from, providers)
+        yield 17.3 + number * 0.03, functools.partial(tenants.move_consumer_from, providers)
 
 
 def _machines(service: DemoClient) -> Iterator[Action]:

@@ -33,8 +33,8 @@ class Tenants:
 
     def owner(self, project: str | None = None) -> dict[str, str]:
         """Return an owner: the project, by default a random one, and a random user."""
-        chosen = project or self._chooser.choices([*_PROJECTS], [*_PROJECTS.values()])[0]
-        return {"project_id": chosen, "user_id": self._chooser.choice(_USERS)}
+        project = project or self._chooser.choices([*_PROJECTS], [*_PROJECTS.values()])[0]
+        return {"project_id": project, "user_id": self._chooser.choice(_USERS)}
 
     def new_uuid(self) -> str:
         """Return a reproducible uuid for a new consumer."""
@@ -51,7 +51,7 @@ class Tenants:
             _, claim = self._claims.pop(consumer)
             self._service.send("DELETE", f"/allocations/{consumer}", caller=_caller(claim))
 
-    def move_one_from(self, providers: set[str]) -> None:
+    def move_consumer_from(self, providers: set[str]) -> None:
         """Move the first consumer with an allocation on these providers."""
         for consumer, (kind, claim) in self._claims.items():
             if providers & claim["allocations"].keys():

@@ -61,8 +61,10 @@ class V1Command(command.Lister):
             raise NoResponse(str(error)) from error
         document = _document(reply)
         if reply.status_code >= HTTPStatus.MULTIPLE_CHOICES and "results" not in document:
-            kind = NoResponse if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
-            raise kind(f"{_detail(reply, document)} (HTTP {reply.status_code})")
+            error_class = (
+                NoResponse if reply.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR else exceptions.CommandError
+            )
+            raise error_class(f"{_detail(reply, document)} (HTTP {reply.status_code})")
         if not document:
             raise exceptions.CommandError(f"The response of {reply.url} is not JSON.")
         return document

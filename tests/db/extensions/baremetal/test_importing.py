@@ -72,10 +72,10 @@ def run(database, *documents, allocations=()):
     comparison = compare(database, *documents, allocations=allocations)
     importing.free_names(database, comparison)
     for node in comparison.nodes:
-        if node.changes:
+        if node.has_changes:
             importing.write(database, node, DEFAULT)
     second_comparison = compare(database, *documents, allocations=allocations)
-    assert not any(node.changes for node in second_comparison.nodes), "an import that is repeated changes nothing"
+    assert not any(node.has_changes for node in second_comparison.nodes), "an import that is repeated changes nothing"
     return comparison
 
 
@@ -336,7 +336,7 @@ def test_an_allocation_that_cannot_be_stored_excludes_the_node(database):
     [finding] = comparison.nodes[0].findings
     assert f"allocation {ME}" in finding
     assert "nested too deeply" in finding
-    assert not comparison.nodes[0].changes
+    assert not comparison.nodes[0].has_changes
 
 
 def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):

@@ -111,7 +111,7 @@ def test_a_load_makes_the_database_match_the_file(database):
 def test_a_repeated_load_writes_nothing(database):
     load(database, HOSTS)
     before = everything(database)
-    assert not load(database, HOSTS).needed
+    assert not load(database, HOSTS).is_needed
     assert everything(database) == before
 
 
@@ -165,7 +165,7 @@ def test_loads_and_claims_run_concurrently(database):
     for thread in threads:
         thread.join()
     assert failures == []
-    assert not all(load(database, text, dry_run=True).needed for text in (HOSTS, wide))
+    assert not all(load(database, text, dry_run=True).is_needed for text in (HOSTS, wide))
 
 
 def test_progress_counts_every_write_once(database):
@@ -216,7 +216,7 @@ providers:
     assert {name: providers_after[name] for name in ("host2", "host1-numa0", "host2-numa1")} == {
         name: providers_before[name] for name in ("host2", "host1-numa0", "host2-numa1")
     }
-    assert not load(database, text).needed
+    assert not load(database, text).is_needed
 
 
 def test_the_generation_changes_only_for_differences(database):
@@ -252,7 +252,7 @@ def test_a_parent_need_not_be_described_in_the_file(database):
     load(database, text)
     providers, _ = everything(database)
     assert (providers["c"]["parent"], providers["d"]["parent"]) == ("b", "a")
-    assert not load(database, text).needed
+    assert not load(database, text).is_needed
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_after_any_files_the_database_matches_the_last_file(synced_database, fil
                 )
                 for part in ("traits", "aggregates"):
                     assert has[part] == set(stated.get(part, has[part]))
-            assert not load(database, text).needed
+            assert not load(database, text).is_needed
             assert everything(database)[0] == providers_read
 
 

@@ -166,7 +166,7 @@ def test_an_extension_has_a_duration_or_no_expiry():
     ("words", "expected"),
     [
         (["--consumer", CONSUMER], f"repeat the command with --consumer {CONSUMER},"),
-        (["--move", CONSUMER], "the command consumers shows"),
+        (["--move", CONSUMER], "use the command consumers to see"),
         (["--file", "-"], "repeat the command, which makes only the missing claims."),
     ],
 )
