@@ -55,14 +55,13 @@ class Subject:
         """
         batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(BATCH).subquery()
         bounds = sa.select(sa.func.min(batch.c.id), sa.func.max(batch.c.id), sa.func.count())
-        after = -1
+        last = -1
         while True:
-            ((first, last, number),) = self.rows(bounds, {"after": after})
-            if not number:
+            ((first, last, count),) = self.rows(bounds, {"after": last})
+            if not count:
                 return
             yield {"first": first, "last": last}
-            self.on_rows(number)
-            after = last
+            self.on_rows(count)
 
     def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
         """Yield the rows of a statement, run once per batch; its WHERE clause must contain ``within(column)``."""

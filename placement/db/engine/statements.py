@@ -66,9 +66,9 @@ def _end(_connection: Any, _cursor: Any, statement: str, *_: Any, error: str = "
     signals.executed(statement, seconds, error)
 
 
-def _end_failed(failed: Any) -> None:
-    if failed.execution_context is not None:  # otherwise no statement was sent
-        _end(None, None, failed.statement, error=type(failed.original_exception).__name__)
+def _end_failed(error: Any) -> None:
+    if error.execution_context is not None:  # otherwise no statement was sent
+        _end(None, None, error.statement, error=type(error.original_exception).__name__)
 
 
 def _add_comment(
