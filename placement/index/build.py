@@ -26,7 +26,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
 
 
-class _Interned:
+class _Interner:
     """A function that returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def _providers(
 ) -> list[Provider | None]:
     traits, aggregates = group(rows.traits), group(rows.aggregates)
     classes = group(inventories[:, :2].astype(np.int64).tolist())
-    interned = _Interned()
+    intern = _Interner()
     parent_of, root_of = inconsistent.parents_and_roots(order)
     return [
         Provider(
@@ -98,9 +98,9 @@ def _providers(
             name=name,
             parent=-1 if (parent_id := parent_of[provider_id]) is None else by_id[parent_id],
             root=by_id[root_of[provider_id]],
-            classes=interned(tuple(sorted(classes.get(provider_id, ())))),
-            traits=interned(frozenset(traits.get(provider_id, ()))),
-            aggregates=interned(frozenset(aggregates.get(provider_id, ()))),
+            classes=intern(tuple(sorted(classes.get(provider_id, ())))),
+            traits=intern(frozenset(traits.get(provider_id, ()))),
+            aggregates=intern(frozenset(aggregates.get(provider_id, ()))),
         )
         for provider_id, uuid, name, *_ in order
     ]

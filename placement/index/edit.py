@@ -124,10 +124,10 @@ def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], pr
         del by_uuid[uuid]
         if provider_id not in present:
             free.append(by_id.pop(provider_id))
-    top = len(snapshot.providers)
+    next_slot = len(snapshot.providers)
     for provider_id, uuid in present.items():
         if provider_id not in indexed:
-            slot, top = (free.pop(), top) if free else (top, top + 1)
+            slot, next_slot = (free.pop(), next_slot) if free else (next_slot, next_slot + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
     edited.by_id, edited.by_uuid, edited.free_slots = by_id, by_uuid, tuple(free)
@@ -235,11 +235,11 @@ def _sets(
     removed: dict[str, list[int]] = defaultdict(list)
     for slot, provider in after.items():
         occupant = before[slot]
-        had = frozenset(() if occupant is None else names(occupant))
-        has = frozenset(() if provider is None else names(provider))
-        for name in has - had:
+        old_names = frozenset(() if occupant is None else names(occupant))
+        new_names = frozenset(() if provider is None else names(provider))
+        for name in new_names - old_names:
             added[name].append(slot)
-        for name in had - has:
+        for name in old_names - new_names:
             removed[name].append(slot)
     if not (added or removed):
         return sets
