@@ -23,7 +23,7 @@ BATCH = 100_000
 
 
 class NotMadeError(Exception):
-    """The reason why a check cannot run or does not apply to this installation."""
+    """A check cannot run, or does not apply to this installation; the message is the reason."""
 
 
 def _ignore(_number: int) -> None:
@@ -40,7 +40,7 @@ class Subject:
     rules: Sequence[RuleDefault] = ()
     #: The index of this process; None in commands.
     index: LiveIndex | None = None
-    #: A callback with the number of rows of each batch; an exception from it stops the check.
+    #: A callback that receives the number of rows of each batch; an exception from it stops the check.
     on_rows: Callable[[int], object] = _ignore
 
     def rows(self, statement: Any, parameters: Any = None) -> Sequence[Any]:

@@ -50,7 +50,7 @@ def port(text: str) -> int:
 
 
 def number(text: str, minimum: int = 1, maximum: int | None = None) -> int:
-    """Parse an integer in this range for argparse."""
+    """Parse an integer from ``minimum`` to ``maximum`` for argparse."""
     try:
         value = int(text)
     except ValueError:

@@ -101,7 +101,7 @@ class Bulkhead:
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # Once admitted, this thread would stall as well, and only then would all threads count as stalled.
+            # If admitted, this thread would stall as well, and until then the bulkhead would not count as stalled.
             if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:

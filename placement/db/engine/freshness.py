@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Engine
 
-#: Seconds between the checks, before a connection for reads is used, whether its server is read-only.
+#: Seconds for which a connection for reads is used without another check whether its server is read-only.
 CHECK_INTERVAL = 5.0
 
 _READ_ONLY_QUERIES = {

@@ -1,4 +1,4 @@
-"""Ways to observe SQL statements: in the log, in the database's own tools, and as timings."""
+"""Observation of SQL statements: in the log, in the database's own tools, and as timings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parents[2]
-#: Files that every statement passes through, so that their lines do not show the source of a statement.
+#: Files that every statement passes through, whose lines therefore do not identify its source.
 _INTERNALS = tuple(
     str(_PACKAGE / name)
     for name in (
