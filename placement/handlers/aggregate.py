@@ -55,7 +55,7 @@ def replace(req: Request, uuid: str) -> Reply:
 
 
 def _uuids(document: Any) -> Collection[str]:
-    """Return the aggregates in a body, which is a list before AGGREGATE_GENERATION and an object since."""
+    """Return the aggregates in a body: a list before AGGREGATE_GENERATION, an object from then on."""
     uuids: list[str] = document["aggregates"] if isinstance(document, dict) else document
     return uuids
 

@@ -91,10 +91,7 @@ class Content:
 
 @signals.timed("present")
 def present(result: SearchResult, version: Version) -> PresentedCandidates:
-    """Return the response.
-
-    It shows only the first candidates if the summaries of all exceed the memory that the search left.
-    """
+    """Return the response, with only the first candidates if the summaries of all exceed the remaining memory."""
     content, shortage = Content.for_version(version), result.shortage
     slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
@@ -114,7 +111,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
 
 
 def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
-    """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
+    """Return the result cut to the first candidates whose summaries fit into the remaining memory, at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
     memory, summarized = result.remaining_memory, set[int]()

@@ -21,10 +21,10 @@ from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
 
-#: Bytes of a refused body read in total, and per read.
+#: Maximum number of bytes read of a refused body: in total, and per read.
 _MAX_DISCARDED = 2**26
 _CHUNK_SIZE = 2**16
-#: Digits of the greatest Content-Length.
+#: Maximum number of digits of a Content-Length.
 _MAX_LENGTH_DIGITS = 18
 
 

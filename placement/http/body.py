@@ -94,7 +94,7 @@ def parse_json(content: bytes, max_values: int) -> Any:
 
 
 def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int) -> None:
-    """Raise TooManyValues before parsing: 16 MiB of empty objects take 400 MB of memory, of form fields 900 MB.
+    """Raise TooManyValues before parsing: 16 MiB of empty objects take 400 MB of memory, 16 MiB of fields 900 MB.
 
     Delimiters inside strings count as well; no valid request comes near the limit.
     """

@@ -75,7 +75,8 @@ class Mount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the response of the application or of the health checks.
 
-        The status is 400 for malformed requests, and 414 if the server has truncated the path or the query.
+        The status is 400 for malformed requests, 403 for hosts that are not served, and 414 if the server has truncated
+        the path or the query.
         """
         environ[API] = self._root
         path = environ.get("PATH_INFO", "")  # may be missing, see _ALWAYS_PASSED
