@@ -102,8 +102,8 @@ class Writer:
         """Delete the rows superseded at least RETENTION seconds ago, except for the newest row of that time."""
         self._marks.append((now, self.seq))
         while self._marks and self._marks[0][0] < now - RETENTION:
-            _, newest_then = self._marks.popleft()
-            connection.execute(PRUNE, {"writer": self.id, "newest": newest_then})
+            _, newest = self._marks.popleft()
+            connection.execute(PRUNE, {"writer": self.id, "newest": newest})
 
 
 class Writers:

@@ -228,10 +228,10 @@ class _Text:
 
 def _converter(processors: Sequence[Callable[[Any], Any] | None]) -> Callable[[list[Any]], list[Any]]:
     """Return a function that converts each value of a list by its processor, if any."""
-    needed = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
+    conversions = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
 
     def convert(values: list[Any]) -> list[Any]:
-        for index, processor in needed:
+        for index, processor in conversions:
             values[index] = processor(values[index])
         return values
 
