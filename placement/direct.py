@@ -43,17 +43,17 @@ class PlacementDirect:
         """
         self._conf = conf
         self._microversion = "latest" if latest_microversion else None
-        self._open = contextlib.ExitStack()
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> adapter.Adapter:
         """Return the client; raise StartError if the service cannot start."""
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as stack:
             database = deploy.connected_database(self._conf)
-            opened.callback(database.dispose)
+            stack.callback(database.dispose)
             application = deploy.loadapp(self._conf, database, _LAYERS)
-            connections = opened.enter_context(requests.Session())
+            connections = stack.enter_context(requests.Session())
             connections.mount("http://", Transport(application))
-            self._open = opened.pop_all()
+            self._stack = stack.pop_all()
         return adapter.Adapter(
             session.Session(token_endpoint.Token(_ENDPOINT, "admin"), connections),
             service_type="placement",
@@ -65,7 +65,7 @@ class PlacementDirect:
         self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop the service; further requests of the client raise ConnectionError."""
-        self._open.close()
+        self._stack.close()
 
 
 _LAYERS = tuple(with_noauth2 if layer is Authentication else layer for layer in deploy.LAYERS)

@@ -51,8 +51,8 @@ class Application:
             endpoint, path_values = self._endpoint(environ, version)
             req = Request(environ)
             req.service, req.version, req.read = self._service, version, self._service.database.read
-            if mounted_at := environ.get("SCRIPT_NAME"):
-                req.mount_path = quote(mounted_at.encode("latin-1"))
+            if script_name := environ.get("SCRIPT_NAME"):
+                req.mount_path = quote(script_name.encode("latin-1"))
             is_read = environ["REQUEST_METHOD"] == "GET"  # only writes are recorded with an author
             with contextlib.nullcontext() if is_read else author.acting_as(self._author(environ)):
                 reply = endpoint(req, **path_values)

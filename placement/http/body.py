@@ -102,12 +102,12 @@ def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int)
         raise errors.TooManyValues(limit=max_values)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
 #: The shared decoder: ``json.loads`` with options creates a decoder per call.
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _BOM = "\ufeff"
 _TOO_DEEP = "nested too deeply"
 
