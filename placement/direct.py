@@ -35,7 +35,7 @@ class PlacementDirect:
     """
 
     def __init__(self, conf: cfg.ConfigOpts, latest_microversion: bool = False) -> None:
-        """Keep the configuration.
+        """Prepare the service, which starts on entry.
 
         Args:
             conf: The configuration; it is not changed.
@@ -43,17 +43,17 @@ class PlacementDirect:
         """
         self._conf = conf
         self._microversion = "latest" if latest_microversion else None
-        self._open = contextlib.ExitStack()
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> adapter.Adapter:
         """Return the client; raise StartError if the service cannot start."""
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as stack:
             database = deploy.connected_database(self._conf)
-            opened.callback(database.dispose)
+            stack.callback(database.dispose)
             application = deploy.loadapp(self._conf, database, _LAYERS)
-            connections = opened.enter_context(requests.Session())
+            connections = stack.enter_context(requests.Session())
             connections.mount("http://", Transport(application))
-            self._open = opened.pop_all()
+            self._stack = stack.pop_all()
         return adapter.Adapter(
             session.Session(token_endpoint.Token(_ENDPOINT, "admin"), connections),
             service_type="placement",
@@ -65,7 +65,7 @@ class PlacementDirect:
         self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop the service; further requests of the client raise ConnectionError."""
-        self._open.close()
+        self._stack.close()
 
 
 _LAYERS = tuple(with_noauth2 if layer is Authentication else layer for layer in deploy.LAYERS)
@@ -83,7 +83,7 @@ class Transport(requests.adapters.HTTPAdapter):
         if self._application is None:
             raise requests.ConnectionError(f"{request.url}: the service has been stopped", request=request)
         with _restored_context():
-            status, headers, chunks = _as_served(request).call_application(self._application)
+            status, headers, chunks = _to_webob(request).call_application(self._application)
             try:
                 content = b"".join(chunks)
             finally:
@@ -105,8 +105,8 @@ class Transport(requests.adapters.HTTPAdapter):
         super().close()
 
 
-def _as_served(request: requests.PreparedRequest) -> webob.Request:
-    """Return the request in the form in which a server would pass it on."""
+def _to_webob(request: requests.PreparedRequest) -> webob.Request:
+    """Return the request as a WSGI server would pass it to the application."""
     url = str(request.url)
     # Set explicitly: WebOb would add the port.
     environ = {
@@ -117,10 +117,10 @@ def _as_served(request: requests.PreparedRequest) -> webob.Request:
     headers = {
         name: value if isinstance(value, str) else value.decode("latin-1") for name, value in request.headers.items()
     }
-    passed = webob.Request.blank(url, environ, headers=headers, method=request.method)
+    webob_request = webob.Request.blank(url, environ, headers=headers, method=request.method)
     if content := _content(request.body):
-        passed.body = content
-    return passed
+        webob_request.body = content
+    return webob_request
 
 
 def _content(body: Any) -> bytes:
@@ -133,12 +133,12 @@ def _content(body: Any) -> bytes:
 @contextlib.contextmanager
 def _restored_context() -> Iterator[None]:
     """Restore the thread's request context after the block: the service replaces it in the caller's thread."""
-    before = context.get_current()
+    previous = context.get_current()
     try:
         yield
     finally:
-        if before is not None:
-            before.update_store()
+        if previous is not None:
+            previous.update_store()
         else:
             # oslo.context has no public function to remove the context.
             vars(context._request_store).pop("context", None)

@@ -23,7 +23,7 @@ BATCH = 100_000
 
 
 class NotMadeError(Exception):
-    """The reason why a check cannot run or does not apply to this installation."""
+    """A check cannot run, or does not apply to this installation; the message is the reason."""
 
 
 def _ignore(_number: int) -> None:
@@ -40,7 +40,7 @@ class Subject:
     rules: Sequence[RuleDefault] = ()
     #: The index of this process; None in commands.
     index: LiveIndex | None = None
-    #: A callback with the number of rows of each batch; an exception from it stops the check.
+    #: A callback that receives the number of rows of each batch; an exception from it stops the check.
     on_rows: Callable[[int], object] = _ignore
 
     def rows(self, statement: Any, parameters: Any = None) -> Sequence[Any]:
@@ -55,14 +55,13 @@ class Subject:
         """
         batch = sa.select(column).where(column > sa.bindparam("after")).order_by(column).limit(BATCH).subquery()
         bounds = sa.select(sa.func.min(batch.c.id), sa.func.max(batch.c.id), sa.func.count())
-        after = -1
+        last = -1
         while True:
-            ((first, last, number),) = self.rows(bounds, {"after": after})
-            if not number:
+            ((first, last, count),) = self.rows(bounds, {"after": last})
+            if not count:
                 return
             yield {"first": first, "last": last}
-            self.on_rows(number)
-            after = last
+            self.on_rows(count)
 
     def batched(self, statement: Any, column: sa.Column[Any]) -> Iterator[Any]:
         """Yield the rows of a statement, run once per batch; its WHERE clause must contain ``within(column)``."""

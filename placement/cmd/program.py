@@ -50,7 +50,7 @@ def port(text: str) -> int:
 
 
 def number(text: str, minimum: int = 1, maximum: int | None = None) -> int:
-    """Parse an integer in this range for argparse."""
+    """Parse an integer from ``minimum`` to ``maximum`` for argparse."""
     try:
         value = int(text)
     except ValueError:
@@ -64,7 +64,7 @@ def number(text: str, minimum: int = 1, maximum: int | None = None) -> int:
 def exit_code(prog: str, work: Callable[[], int], failed: int) -> int:
     """Return the exit code of ``work()``; on a failure print the reason on one line to stderr and return ``failed``.
 
-    After SIGINT, and if the reader of stdout has exited, return the exit code of a process killed by the signal.
+    After SIGINT, or if the reader of stdout has exited, return the exit code of a process that the signal killed.
     """
     try:
         code = work()

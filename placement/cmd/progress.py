@@ -56,5 +56,5 @@ class Progress:
         seconds = f"{time.monotonic() - self._began:.0f} s"
         if not self._unit:
             return f"{self._work}: {seconds}"
-        of = "" if self._total is None else f" of {self._total:,}"
-        return f"{self._work}: {self.done:,}{of} {self._unit}, {seconds}"
+        total = "" if self._total is None else f" of {self._total:,}"
+        return f"{self._work}: {self.done:,}{total} {self._unit}, {seconds}"

@@ -28,7 +28,7 @@ def framed(*rows: Sequence[object]) -> str:
 def stack(*blocks: Sequence[str]) -> str:
     """Return blocks of lines in one frame, separated by rules.
 
-    >>> print(stacked(["Results"], ["Check: roots", "Result: Success"]))
+    >>> print(stack(["Results"], ["Check: roots", "Result: Success"]))
     +-----------------+
     | Results         |
     +-----------------+

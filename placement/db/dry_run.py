@@ -27,7 +27,7 @@ class DryRun(Generic[Observation]):
         """
         self._database = database
         self._observe = observe
-        self._done: list[Callable[[Transaction], Any]] = []
+        self._earlier_writes: list[Callable[[Transaction], Any]] = []
         #: The result of ``observe`` for the last write; None before a write has completed or been refused.
         self.observation: Observation | None = None
 
@@ -47,7 +47,7 @@ class DryRun(Generic[Observation]):
         def observe(db: Transaction) -> None:
             self.observation = self._observe(db)
 
-        writes = [*self._done, work]
+        writes = [*self._earlier_writes, work]
         result = cast(Result, self._database.dry_run(writes, observe, attempts=attempts, exhausted=exhausted))
-        self._done.append(work)
+        self._earlier_writes.append(work)
         return result

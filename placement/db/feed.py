@@ -58,6 +58,7 @@ class Writer:
         self.id = writer_id
         #: The sequence number of its newest committed transaction.
         self.seq = 0
+        #: The times, by the monotonic clock, of the last renewal of the lease and of the last attempt at maintenance.
         self.seen = self.maintained = time.monotonic()
         #: Times of maintenance, and the newest sequence number at each.
         self._marks: collections.deque[tuple[float, int]] = collections.deque()
@@ -83,7 +84,7 @@ class Writer:
         """Renew this writer's lease, and delete its old rows.
 
         Returns:
-            The cutoff for ``expired_writers.end``, since which every writer with a valid lease was seen; None if no
+            The cutoff for ``expired_writers.end``: the leases of writers last seen before it have expired.  None if no
             lease has expired, or if this writer has been ended.
         """
         self.maintained = now = time.monotonic()
@@ -92,17 +93,17 @@ class Writer:
                 return None  # the writer has been ended; its next transaction fails and drops it
             self._prune(connection, now)
             database_now: datetime.datetime = connection.execute(_SEEN_AT, {"writer": self.id}).scalar_one()
-            expired = database_now - datetime.timedelta(seconds=LIFETIME)
-            some_expired = connection.execute(EXPIRED, {"expired": expired}).first() is not None
+            cutoff = database_now - datetime.timedelta(seconds=LIFETIME)
+            some_expired = connection.execute(EXPIRED, {"cutoff": cutoff}).first() is not None
         self.seen = now
-        return expired if some_expired else None
+        return cutoff if some_expired else None
 
     def _prune(self, connection: Connection, now: float) -> None:
         """Delete the rows superseded at least RETENTION seconds ago, except for the newest row of that time."""
         self._marks.append((now, self.seq))
         while self._marks and self._marks[0][0] < now - RETENTION:
-            _, newest_then = self._marks.popleft()
-            connection.execute(PRUNE, {"writer": self.id, "newest": newest_then})
+            _, newest = self._marks.popleft()
+            connection.execute(PRUNE, {"writer": self.id, "newest": newest})
 
 
 class Writers:
@@ -154,7 +155,7 @@ _RENEW = (
     .values(seen_at=sa.func.current_timestamp())
 )
 #: Ids of the writers last seen before a cutoff.
-EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("expired")).order_by("id")
+EXPIRED = sa.select(change_writers.c.id).where(change_writers.c.seen_at < sa.bindparam("cutoff")).order_by("id")
 _OF_WRITER = provider_changes.c.writer_id == sa.bindparam("writer")
 #: The DELETE of a writer's rows with lower numbers than ``newest``.
 PRUNE = sa.delete(provider_changes).where(_OF_WRITER, provider_changes.c.seq < sa.bindparam("newest"))

@@ -42,20 +42,20 @@ def list_aggregates(req: Request, uuid: str) -> Reply:
 )
 def replace(req: Request, uuid: str) -> Reply:
     """Replace the aggregates of the provider."""
-    guarded = req.version >= mv.AGGREGATE_GENERATION
-    generation = req.document["resource_provider_generation"] if guarded else None
+    checks_generation = req.version >= mv.AGGREGATE_GENERATION
+    generation = req.document["resource_provider_generation"] if checks_generation else None
     uuids = _uuids(req.document)
 
     def work(db: Transaction) -> ResourceProvider:
         provider = LockedProvider.lock(db, uuid, generation, conflict=errors.ProviderGenerationMoved)
-        provider.replace_aggregates(uuids, advance=guarded)
+        provider.replace_aggregates(uuids, advance=checks_generation)
         return provider.record
 
     return _present(req, req.write(work), uuids)
 
 
 def _uuids(document: Any) -> Collection[str]:
-    """Return the aggregates in a body, which is a list before AGGREGATE_GENERATION and an object since."""
+    """Return the aggregates in a body: a list before AGGREGATE_GENERATION, an object from then on."""
     uuids: list[str] = document["aggregates"] if isinstance(document, dict) else document
     return uuids
 

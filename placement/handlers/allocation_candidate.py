@@ -26,9 +26,9 @@ from placement.search.query import existence, parse
 LOG = logging.getLogger(__name__)
 
 #: Approximate bytes of a summary, as an object and as text, without classes and traits; bytes per class.
-_SUMMARY, _CLASS = 750, 300
-#: Number of summaries up to which their size is not estimated.
-_UNESTIMATED = 500
+_SUMMARY_SIZE, _CLASS_SIZE = 750, 300
+#: Maximum number of summaries whose size is not estimated.
+_MAX_UNESTIMATED = 500
 _CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
 
@@ -91,10 +91,7 @@ class Content:
 
 @signals.timed("present")
 def present(result: SearchResult, version: Version) -> PresentedCandidates:
-    """Return the response.
-
-    It shows only the first candidates if the summaries of all exceed the memory that the search left.
-    """
+    """Return the response, with only the first candidates if the summaries of all exceed the remaining memory."""
     content, shortage = Content.for_version(version), result.shortage
     slots = _summarized_slots(result, content, result.remaining_memory)
     if slots is None:
@@ -114,7 +111,7 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
 
 
 def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
-    """Return the result with only the first candidates, whose summaries fit into the memory, but at least one."""
+    """Return the result cut to the first candidates whose summaries fit into the remaining memory, at least one."""
     forest, providers = result.snapshot.forest, _providers(result.snapshot)
     trees = content.trees and bool(forest.members)
     memory, summarized = result.remaining_memory, set[int]()
@@ -130,7 +127,7 @@ def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
 
 def _size(provider: Provider) -> int:
     """Return the approximate bytes of the summary of a provider."""
-    return _SUMMARY + _CLASS * len(provider.classes) + _traits_size(provider.traits)
+    return _SUMMARY_SIZE + _CLASS_SIZE * len(provider.classes) + _traits_size(provider.traits)
 
 
 def _traits_size(traits: frozenset[str]) -> int:
@@ -156,11 +153,11 @@ def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dic
         if not content.mappings:
             yield {"allocations": allocations}
             continue
-        served = {}
+        uuids: dict[str, list[str]] = {}
         for suffix, slots in mappings.items():
             # Most groups have one provider, and a comprehension would double the time of this function.
-            served[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
-        yield {"allocations": allocations, "mappings": served}
+            uuids[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
+        yield {"allocations": allocations, "mappings": uuids}
 
 
 def _providers(snapshot: Snapshot) -> Sequence[Provider]:
@@ -181,10 +178,10 @@ def _summarized_slots(result: SearchResult, content: Content, memory: int | None
     if content.trees and forest.members:
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
-            if memory is not None and len(used) * _SUMMARY > memory:
+            if memory is not None and len(used) * _SUMMARY_SIZE > memory:
                 return None
     slots = sorted(used)
-    if memory is not None and len(slots) > _UNESTIMATED and _sizes(_providers(result.snapshot), slots) > memory:
+    if memory is not None and len(slots) > _MAX_UNESTIMATED and _sizes(_providers(result.snapshot), slots) > memory:
         return None
     return slots
 
@@ -194,8 +191,8 @@ def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
     classes = Counter(map(len, map(_CLASSES_OF, map(providers.__getitem__, slots))))
     traits = Counter(map(_TRAITS_OF, map(providers.__getitem__, slots)))
     return (
-        _SUMMARY * len(slots)
-        + sum(_CLASS * number * count for number, count in classes.items())
+        _SUMMARY_SIZE * len(slots)
+        + sum(_CLASS_SIZE * number * count for number, count in classes.items())
         + sum(_traits_size(names) * count for names, count in traits.items())
     )
 

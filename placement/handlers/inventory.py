@@ -67,9 +67,9 @@ def replace(req: Request, uuid: str) -> Reply:
         records = [Inventory.of_body(name, body) for name, body in req.document["inventories"].items()]
         with errors.prefix_failures(f"Unable to update inventory for resource provider {uuid}: "):
             _check(req, uuid, records)
-        unknown = f"Unknown resource class in inventory for resource provider {uuid}: "
+        prefix = f"Unknown resource class in inventory for resource provider {uuid}: "
         with (
-            errors.prefix_failures(unknown, errors.UnknownResourceClass),
+            errors.prefix_failures(prefix, errors.UnknownResourceClass),
             errors.prefix_failures("update conflict: ", errors.InventoryInUse),
         ):
             provider.replace_inventories(records)

@@ -21,10 +21,10 @@ from placement.http.request import Request
 from placement.http.service import Service
 from placement.version_history import Version
 
-#: Bytes of a refused body read in total, and per read.
+#: Maximum number of bytes read of a refused body: in total, and per read.
 _MAX_DISCARDED = 2**26
 _CHUNK_SIZE = 2**16
-#: Digits of the greatest Content-Length.
+#: Maximum number of digits of a Content-Length.
 _MAX_LENGTH_DIGITS = 18
 
 
@@ -51,8 +51,8 @@ class Application:
             endpoint, path_values = self._endpoint(environ, version)
             req = Request(environ)
             req.service, req.version, req.read = self._service, version, self._service.database.read
-            if mounted_at := environ.get("SCRIPT_NAME"):
-                req.mount_path = quote(mounted_at.encode("latin-1"))
+            if script_name := environ.get("SCRIPT_NAME"):
+                req.mount_path = quote(script_name.encode("latin-1"))
             is_read = environ["REQUEST_METHOD"] == "GET"  # only writes are recorded with an author
             with contextlib.nullcontext() if is_read else author.acting_as(self._author(environ)):
                 reply = endpoint(req, **path_values)

@@ -94,7 +94,7 @@ def parse_json(content: bytes, max_values: int) -> Any:
 
 
 def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int) -> None:
-    """Raise TooManyValues before parsing: 16 MiB of empty objects take 400 MB of memory, of form fields 900 MB.
+    """Raise TooManyValues before parsing: 16 MiB of empty objects take 400 MB of memory, 16 MiB of fields 900 MB.
 
     Delimiters inside strings count as well; no valid request comes near the limit.
     """
@@ -102,12 +102,12 @@ def _check_count(content: bytes, delimiters: tuple[bytes, ...], max_values: int)
         raise errors.TooManyValues(limit=max_values)
 
 
-def _no_constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
 #: The shared decoder: ``json.loads`` with options creates a decoder per call.
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _BOM = "\ufeff"
 _TOO_DEEP = "nested too deeply"
 

@@ -96,7 +96,7 @@ class Endpoint:
             Failure: A check or the handler failed.
         """
         self._check_access(req)
-        is_dry_run = req.environ["REQUEST_METHOD"] != "GET" and self._is_dry_run(req.environ)
+        is_dry_run = req.environ["REQUEST_METHOD"] != "GET" and self._mark_dry_run(req.environ)
         if self.check_path is not None:
             self.check_path(req, **path_values)
         query = _NO_PARAMETERS if self.query is None and req.environ[API].strict_queries else self.query
@@ -143,8 +143,8 @@ class Endpoint:
             if content_type is None or content_type.lower() != JSON:
                 raise failures.UnsupportedMediaType(type=content_type)
 
-    def _is_dry_run(self, environ: WSGIEnvironment) -> bool:
-        """Return whether the request is a dry run, and mark its route in the environ, since it is not a write.
+    def _mark_dry_run(self, environ: WSGIEnvironment) -> bool:
+        """Mark the route in the environ if the request is a dry run, which is not a write; return whether it is.
 
         Raises:
             InvalidDryRun: The parameter or the header is malformed.

@@ -18,4 +18,4 @@ ROUTE = "placement.route"
 FAILURE = "placement.failure"
 #: The outcome of a search, a claim or a release for the log: ``found`` and perhaps ``obstacle``, ``claimed`` and
 #: ``refused``, or ``released``.
-SEARCH = "placement.search"
+OUTCOME = "placement.outcome"

@@ -16,7 +16,7 @@ from placement.db.database import Database
 from placement.db.dry_run import DryRun
 from placement.db.writes import retry
 from placement.db.writes.transaction import Reading, Transaction
-from placement.http.environ import CONTEXT, SEARCH
+from placement.http.environ import CONTEXT, OUTCOME
 from placement.http.service import Service
 from placement.index.live import LiveIndex
 from placement.objects.claims import leases
@@ -126,15 +126,15 @@ class Request(webob.Request):
             count: The number of candidates or places.
             obstacle: The name of the rule that left no candidate; empty if a candidate remains.
         """
-        self.environ[SEARCH] = {"found": count, "obstacle": obstacle} if obstacle else {"found": count}
+        self.environ[OUTCOME] = {"found": count, "obstacle": obstacle} if obstacle else {"found": count}
 
     def log_claims(self, claimed: int, refused: int) -> None:
         """Add the numbers of consumers with and without a claim to the log line."""
-        self.environ[SEARCH] = {"claimed": claimed, "refused": refused}
+        self.environ[OUTCOME] = {"claimed": claimed, "refused": refused}
 
     def log_released(self, released: int) -> None:
         """Add the number of released consumers to the log line."""
-        self.environ[SEARCH] = {"released": released}
+        self.environ[OUTCOME] = {"released": released}
 
     # --- database and policy ---
 

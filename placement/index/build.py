@@ -26,7 +26,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
 
 
-class _Interned:
+class _Interner:
     """A function that returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
 
     def __init__(self) -> None:
@@ -51,19 +51,19 @@ def group(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
     """Return a snapshot of all providers."""
-    order = sorted(rows.providers)
+    provider_rows = sorted(rows.providers)
     snapshot = Snapshot()
-    snapshot.by_id = {row[0]: slot for slot, row in enumerate(order)}
-    snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(order)}
+    snapshot.by_id = {row[0]: slot for slot, row in enumerate(provider_rows)}
+    snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(provider_rows)}
     snapshot.class_names, snapshot.class_ids = name_classes(class_names)
     snapshot.free_slots = ()
-    size = slots_for(len(order))
+    size = slots_for(len(provider_rows))
     snapshot.generations = np.zeros(size, dtype=np.int64)
-    snapshot.generations[: len(order)] = [row[3] or 0 for row in order]
+    snapshot.generations[: len(provider_rows)] = [row[3] or 0 for row in provider_rows]
     inventories = matrix(rows.inventories, 8)
-    snapshot.providers = _providers(order, inventories, rows, snapshot.by_id)
+    snapshot.providers = _providers(provider_rows, inventories, rows, snapshot.by_id)
     snapshot.forest = Forest.of_roots([provider.root for provider in snapshot.providers if provider], size)
-    ids = np.array([row[0] for row in order], dtype=np.int64)
+    ids = np.array([row[0] for row in provider_rows], dtype=np.int64)
     snapshot.columns = _columns(inventories, matrix(rows.usages, 3), ids, size)
     snapshot.trait_ids = dict(rows.trait_ids)
     snapshot.traits = _sets(rows.traits, snapshot.by_id, size)
@@ -82,15 +82,15 @@ def matrix(rows: Numbers, columns: int) -> Matrix:
 
 
 def _providers(
-    order: inconsistent.ProviderRows,
+    provider_rows: inconsistent.ProviderRows,
     inventories: Matrix,
     rows: Rows,
     by_id: Mapping[int, int],
 ) -> list[Provider | None]:
     traits, aggregates = group(rows.traits), group(rows.aggregates)
     classes = group(inventories[:, :2].astype(np.int64).tolist())
-    interned = _Interned()
-    parent_of, root_of = inconsistent.parents_and_roots(order)
+    intern = _Interner()
+    parent_of, root_of = inconsistent.parents_and_roots(provider_rows)
     return [
         Provider(
             id=provider_id,
@@ -98,11 +98,11 @@ def _providers(
             name=name,
             parent=-1 if (parent_id := parent_of[provider_id]) is None else by_id[parent_id],
             root=by_id[root_of[provider_id]],
-            classes=interned(tuple(sorted(classes.get(provider_id, ())))),
-            traits=interned(frozenset(traits.get(provider_id, ()))),
-            aggregates=interned(frozenset(aggregates.get(provider_id, ()))),
+            classes=intern(tuple(sorted(classes.get(provider_id, ())))),
+            traits=intern(frozenset(traits.get(provider_id, ()))),
+            aggregates=intern(frozenset(aggregates.get(provider_id, ()))),
         )
-        for provider_id, uuid, name, *_ in order
+        for provider_id, uuid, name, *_ in provider_rows
     ]
 
 

@@ -75,9 +75,9 @@ def _changed_slots(before: Snapshot, now: Snapshot) -> Mask:
 
 def _usage(column: Column | None, size: int) -> npt.NDArray[np.int64]:
     """Return the usage of each slot."""
-    usage = np.zeros(size, dtype=np.int64)
+    amounts = np.zeros(size, dtype=np.int64)
     if column is not None:
         slots, used = column.usage()
         within = slots < size
-        usage[slots[within]] = used[within]
-    return usage
+        amounts[slots[within]] = used[within]
+    return amounts

@@ -80,8 +80,7 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
         OutOfStepError: A parent is not in the snapshot, or a descendant of a moved provider has not moved.
     """
     edited = copy(snapshot)
-    present = {row[0]: row[1] for row in rows.providers}
-    _assign_slots(edited, snapshot, ids, present)
+    _assign_slots(edited, snapshot, ids, {row[0]: row[1] for row in rows.providers})
     changed_slots = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
     before: Occupants = dict.fromkeys(changed_slots) | {slot: _provider_at(snapshot, slot) for slot in changed_slots}
     after: Occupants = dict.fromkeys(changed_slots) | _providers(rows, snapshot, edited.by_id)
@@ -111,23 +110,26 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     return edited
 
 
-def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], present: Mapping[int, str]) -> None:
+def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], uuids: Mapping[int, str]) -> None:
     """Assign a slot to every new provider, and free the slots of deleted providers.
 
     Some databases reuse the id of a deleted provider, so a known id may have another uuid.
+
+    Args:
+        uuids: The uuids of the existing providers, by id.
     """
-    indexed = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
-    if indexed == present:
+    old_uuids = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
+    if old_uuids == uuids:
         return
     by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
-    for provider_id, uuid in indexed.items():
+    for provider_id, uuid in old_uuids.items():
         del by_uuid[uuid]
-        if provider_id not in present:
+        if provider_id not in uuids:
             free.append(by_id.pop(provider_id))
-    top = len(snapshot.providers)
-    for provider_id, uuid in present.items():
-        if provider_id not in indexed:
-            slot, top = (free.pop(), top) if free else (top, top + 1)
+    next_slot = len(snapshot.providers)
+    for provider_id, uuid in uuids.items():
+        if provider_id not in old_uuids:
+            slot, next_slot = (free.pop(), next_slot) if free else (next_slot, next_slot + 1)
             by_id[provider_id] = slot
         by_uuid[uuid] = by_id[provider_id]
     edited.by_id, edited.by_uuid, edited.free_slots = by_id, by_uuid, tuple(free)
@@ -235,11 +237,11 @@ def _sets(
     removed: dict[str, list[int]] = defaultdict(list)
     for slot, provider in after.items():
         occupant = before[slot]
-        had = frozenset(() if occupant is None else names(occupant))
-        has = frozenset(() if provider is None else names(provider))
-        for name in has - had:
+        old_names = frozenset(() if occupant is None else names(occupant))
+        new_names = frozenset(() if provider is None else names(provider))
+        for name in new_names - old_names:
             added[name].append(slot)
-        for name in had - has:
+        for name in old_names - new_names:
             removed[name].append(slot)
     if not (added or removed):
         return sets

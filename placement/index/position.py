@@ -53,7 +53,7 @@ class Position:
             self.instance is not None
             and self.instance == earlier.instance
             and abs(self.at - earlier.at) < _MAX_GAP
-            and all(self._continues(writer, since) for writer, since in earlier.newest.items() - self.newest.items())
+            and all(self._continues(writer, seq) for writer, seq in earlier.newest.items() - self.newest.items())
             and all(earlier._knows(writer, seq) for writer, seq in self.newest.items() - earlier.newest.items())
         )
 
@@ -62,18 +62,18 @@ class Position:
         return writer < 0 or -writer in self.newest or self.newest.get(writer, -1) >= seq
 
     def _knows(self, writer: int, seq: int) -> bool:
-        """Whether a writer of a later position is not ended, or was ended with its number in this position."""
+        """Whether a writer of a later position is not ended, or was ended at its sequence number in this position."""
         return writer > 0 or self.newest.get(-writer) == seq
 
     def transactions_since(self, earlier: Self) -> int:
         """Return the number of transactions since an earlier position, as far as sequence numbers show."""
-        return sum(seq - since for _, since, seq in self._moved_since(earlier))
+        return sum(seq - earlier_seq for _, earlier_seq, seq in self._advances_since(earlier))
 
-    def _moved_since(self, earlier: Self) -> list[tuple[int, int, int]]:
+    def _advances_since(self, earlier: Self) -> list[tuple[int, int, int]]:
         """Return the id, the earlier and the current sequence number of each writer that has advanced."""
         different = self.newest.items() - earlier.newest.items()
-        moved = ((writer, earlier.newest.get(writer, 0), seq) for writer, seq in different if writer > 0)
-        return [(writer, since, seq) for writer, since, seq in moved if seq > since]
+        steps = ((writer, earlier.newest.get(writer, 0), seq) for writer, seq in different if writer > 0)
+        return [(writer, earlier_seq, seq) for writer, earlier_seq, seq in steps if seq > earlier_seq]
 
     def changes_since(self, db: Connection, earlier: Self, max_changes: int) -> dict[int, str] | None:
         """Return the kind of change since an earlier position, by provider id.
@@ -86,13 +86,13 @@ class Position:
         Returns:
             The changes; None for more than ``max_changes``, or if required rows have been deleted.
         """
-        since_of = {writer: since for writer, since, _ in self._moved_since(earlier)}
-        if not since_of:
+        earlier_seqs = {writer: earlier_seq for writer, earlier_seq, _ in self._advances_since(earlier)}
+        if not earlier_seqs:
             return {}
-        later = _any_of((writer, ">", since) for writer, since in since_of.items())
+        later = _any_of((writer, ">", seq) for writer, seq in earlier_seqs.items())
         # Rows are deleted in ascending order: if the earlier position's row exists, or row 1, so do all later rows.
         # If it does not exist, it was deleted, or the database has lost it.
-        anchors = {(writer, since or 1) for writer, since in since_of.items()}
+        anchors = {(writer, seq or 1) for writer, seq in earlier_seqs.items()}
         at_anchors = _any_of((writer, "=", seq) for writer, seq in anchors)
         rows = db.exec_driver_sql(_CHANGES.format(later=later, anchors=at_anchors, limit=max_changes + 1)).all()
         existing = {(row[0], row[1]) for row in rows if row[3] is None}

@@ -10,7 +10,7 @@ from prometheus_client.mmap_dict import MmapedDict
 
 _INITIAL_SIZE = 2**16
 #: Bytes of an entry besides its key: a length, padding and two numbers.
-_ENTRY = 32
+_ENTRY_OVERHEAD = 32
 
 
 class AllocatedFile(MmapedDict):
@@ -28,7 +28,7 @@ class AllocatedFile(MmapedDict):
     def _init_value(self, key: str) -> None:
         file: Any = self._f
         capacity: int = self._capacity
-        while self._used + len(key.encode()) + _ENTRY > capacity:
+        while self._used + len(key.encode()) + _ENTRY_OVERHEAD > capacity:
             capacity *= 2
         if capacity > self._capacity:
             os.posix_fallocate(file.fileno(), 0, capacity)

@@ -31,8 +31,8 @@ class GuessLimit:
     def seconds_to_wait(self, address: str) -> int:
         """Return the seconds until the address may try again, rounded up; 0 if it may try immediately."""
         with self._lock:
-            full_in = self._full_at.get(address, 0.0) - time.monotonic()
-        return max(0, math.ceil(full_in - (BURST - 1) * PAUSE))
+            seconds = self._full_at.get(address, 0.0) - time.monotonic()
+        return max(0, math.ceil(seconds - (BURST - 1) * PAUSE))
 
     def count(self, address: str) -> None:
         """Count a wrong password of the address."""

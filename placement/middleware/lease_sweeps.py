@@ -25,7 +25,7 @@ class LeaseSweeps:
 
     def add_to(self, chunks: Iterable[bytes]) -> Iterable[bytes]:
         """Return the body of a response with a sweep after its last byte."""
-        # Two threads may get here at once: both sweeps are correct.
+        # Two threads may reach this line at once; a second sweep does no harm.
         self.next_at = time.monotonic() + self._interval
         return _SweepOnClose(chunks, self._sweeper)
 

@@ -14,19 +14,19 @@ def cross_origin(application: WSGIApplication, service: Service) -> WSGIApplicat
     """Return the application with CORS headers for the pages of ``[cors]allowed_origin``, if set (docs: api-cors)."""
     if not service.conf.cors.allowed_origin:
         return application
-    layered: WSGIApplication = cors.CORS(application, service.conf)
-    return layered
+    layer: WSGIApplication = cors.CORS(application, service.conf)
+    return layer
 
 
 def proxy_headers(application: WSGIApplication, service: Service) -> WSGIApplication:
     """Return the application with Forwarded and X-Forwarded-* headers applied, if enabled (docs: api-locations)."""
     if not service.conf.oslo_middleware.enable_proxy_headers_parsing:
         return application
-    trusting = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
+    layer = http_proxy_to_wsgi.HTTPProxyToWSGI(application, service.conf)
 
     def call(environ: WSGIEnvironment, start_response: StartResponse) -> Any:
         """Return the response; servers may omit SCRIPT_NAME, which the library requires."""
         environ.setdefault("SCRIPT_NAME", "")
-        return trusting(environ, start_response)
+        return layer(environ, start_response)
 
     return call

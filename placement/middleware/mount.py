@@ -75,7 +75,8 @@ class Mount:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Return the response of the application or of the health checks.
 
-        The status is 400 for malformed requests, and 414 if the server has truncated the path or the query.
+        The status is 400 for malformed requests, 403 for hosts that are not served, and 414 if the server has truncated
+        the path or the query.
         """
         environ[API] = self._root
         path = environ.get("PATH_INFO", "")  # may be missing, see _ALWAYS_PASSED
@@ -85,13 +86,13 @@ class Mount:
                 environ["SCRIPT_NAME"] = environ.get("SCRIPT_NAME", "") + api.prefix
                 environ["PATH_INFO"] = path[len(api.prefix) :]
                 break
-        added = (*environ[API].headers, *_HEADERS)
+        defaults = (*environ[API].headers, *_HEADERS)
 
         def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
-            sent = wsgiref.headers.Headers(headers)
-            for name, value in added:
-                sent.setdefault(name, value)
-            return start_response(status, sent.items(), *exc_info)
+            response_headers = wsgiref.headers.Headers(headers)
+            for name, value in defaults:
+                response_headers.setdefault(name, value)
+            return start_response(status, response_headers.items(), *exc_info)
 
         try:
             _check_syntax(environ, self._max_query_length)
@@ -110,12 +111,12 @@ def _check_syntax(environ: WSGIEnvironment, max_query_length: int) -> None:
     if not environ.keys() >= _ALWAYS_PASSED:
         failure = errors.TooLong(limit=max_query_length)
     else:
-        sent = environ["QUERY_STRING"] + (environ.get("CONTENT_TYPE") or "")
+        text = environ["QUERY_STRING"] + (environ.get("CONTENT_TYPE") or "")
         for name, value in environ.items():
             if name.startswith("HTTP_"):
-                sent += value
+                text += value
         valid = _METHOD.fullmatch(environ["REQUEST_METHOD"]) and _PROTOCOL.fullmatch(environ["SERVER_PROTOCOL"])
-        if not valid or _CONTROL.search(sent):
+        if not valid or _CONTROL.search(text):
             failure = NotWellFormed()
     if failure is not None:
         environ.setdefault("PATH_INFO", "")

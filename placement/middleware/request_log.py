@@ -20,7 +20,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from oslo_context.context import RequestContext, generate_request_id
 
 from placement import signals
-from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, SEARCH, VERSION
+from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, OUTCOME, REQUEST_ID, ROUTE, VERSION
 from placement.http.response import JSON
 from placement.http.service import Service
 
@@ -87,9 +87,9 @@ class RequestLog:
         }
         if FAILURE in environ:
             facts["failure"] = environ[FAILURE].__name__
-        if SEARCH in environ:
-            facts.update(environ[SEARCH])
-            line += "".join(f" {name}: {fact}" for name, fact in environ[SEARCH].items())
+        if OUTCOME in environ:
+            facts.update(environ[OUTCOME])
+            line += "".join(f" {name}: {fact}" for name, fact in environ[OUTCOME].items())
         if slow:
             facts["parts"] = timings = TIMINGS.totals()
             line += f" seconds: {seconds:.3f} parts: {', '.join(map(_format_timing, timings.items())) or '-'}"

@@ -11,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, REQUEST_ID, ROUTE, SEARCH, VERSION
+from placement.http.environ import FAILURE, GLOBAL_REQUEST_ID, OUTCOME, REQUEST_ID, ROUTE, VERSION
 from placement.tracing import provider
 
 #: The methods of the conventions; any other is reported as _OTHER.
@@ -129,7 +129,7 @@ def _describe(span: trace.Span, environ: WSGIEnvironment, status: int) -> None:
         attributes["placement.microversion"] = str(environ[VERSION])
     if FAILURE in environ:
         attributes["placement.failure"] = environ[FAILURE].__name__
-    attributes.update({f"placement.{name}": fact for name, fact in environ.get(SEARCH, {}).items()})
+    attributes.update({f"placement.{name}": fact for name, fact in environ.get(OUTCOME, {}).items()})
     span.set_attributes(attributes)
     if status >= 500:
         _fail(span, attributes.get("placement.failure", str(status)))

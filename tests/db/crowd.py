@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import sqlalchemy as sa
 
 from placement import signals
-from placement.http.environ import SEARCH
+from placement.http.environ import OUTCOME
 from tests.children import until
 from tests.clock import PATIENCE
 from tests.db import sql_hooks
@@ -160,7 +160,7 @@ class Crowd:
             self.outcomes[outcome] += number
 
     def _note_answer(self, environ, _status, _seconds):
-        self.logged[threading.current_thread().name] = environ.get(SEARCH)
+        self.logged[threading.current_thread().name] = environ.get(OUTCOME)
 
 
 def statuses(answers):

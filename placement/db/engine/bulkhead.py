@@ -22,7 +22,7 @@ _current = threading.local()
 
 
 def note_progress() -> None:
-    """Note that the database has answered this thread, so that a series of statements does not count as stalled."""
+    """Record that the database has answered this thread, so that a series of statements does not count as stalled."""
     bulkhead: Bulkhead | None = getattr(_current, "bulkhead", None)
     if bulkhead is not None:
         bulkhead.note_progress()
@@ -47,7 +47,7 @@ class Bulkhead:
         #: The time at which each admitted thread was admitted or last answered by the database.
         self._admitted: dict[int, float] = {}
         #: The threads that wait for the work of admitted threads, in order of arrival.
-        self._following: dict[int, None] = {}
+        self._followers: dict[int, None] = {}
 
     @contextlib.contextmanager
     def _admit(self, threads: int) -> Iterator[None]:
@@ -74,35 +74,35 @@ class Bulkhead:
         thread = threading.get_ident()
         try:
             with self._released:
-                self._following[thread] = None
+                self._followers[thread] = None
             while not done.wait(self._check_interval):
                 if self._must_give_up(thread):
                     return done.is_set()
             return True
         finally:
             with self._released:
-                self._following.pop(thread, None)
+                self._followers.pop(thread, None)
 
     def _must_give_up(self, thread: int) -> bool:
         with self._released:
             if self._threads is None or not self._is_stalled():
                 return False
-            excess = len(self._admitted) + len(self._following) - self._threads
-            return excess > 0 and thread in [*self._following][-excess:]
+            excess = len(self._admitted) + len(self._followers) - self._threads
+            return excess > 0 and thread in [*self._followers][-excess:]
 
     def _is_stalled(self) -> bool:
         """Whether threads are admitted, and all of them are stalled."""
         return bool(self._admitted) and max(self._admitted.values()) + STALL_TIMEOUT <= time.monotonic()
 
     def note_progress(self) -> None:
-        """Note that the database has answered the current thread, which must be admitted."""
+        """Record that the database has answered the current thread, which must be admitted."""
         with self._released:
             self._admitted[threading.get_ident()] = time.monotonic()
 
     def _wait(self, thread: int, threads: int) -> None:
         with self._released:
-            # Once admitted, this thread would stall as well, and only then would all threads count as stalled.
-            if len(self._admitted) + len(self._following) >= threads and self._is_stalled():
+            # If admitted, this thread would stall as well, and until then the bulkhead would not count as stalled.
+            if len(self._admitted) + len(self._followers) >= threads and self._is_stalled():
                 raise errors.DatabaseBusy()
             while len(self._admitted) >= threads:
                 timeout = max(self._admitted.values()) + STALL_TIMEOUT - time.monotonic()

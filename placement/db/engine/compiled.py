@@ -137,8 +137,8 @@ class CompiledInsert:
         records = sa.func.json_to_recordset(text).table_valued(*types, name="given").render_derived(with_types=True)
         values = {column: records.c[column] for column in self._columns} | self._expressions
         statement = sa.insert(self._table).from_select([*values], sa.select(*values.values()))
-        sent = _Text(statement, dialect, {name: ""})
-        return lambda rows: (sent.sql, {name: orjson.dumps(rows).decode()})
+        insert = _Text(statement, dialect, {name: ""})
+        return lambda rows: (insert.sql, {name: orjson.dumps(rows).decode()})
 
 
 def _literal_form(insert: _Text, table: str) -> _Form:
@@ -146,7 +146,7 @@ def _literal_form(insert: _Text, table: str) -> _Form:
 
     MySQL's drivers spend most of their time converting values.
     """
-    before, _, row_text = insert.sql.partition(" VALUES ")
+    prefix, _, row_text = insert.sql.partition(" VALUES ")
 
     def form(rows: Sequence[Row]) -> tuple[str, Any]:
         names: dict[tuple[type, Any], str] = {}
@@ -158,7 +158,7 @@ def _literal_form(insert: _Text, table: str) -> _Form:
             return f"%({names.setdefault((type(value), value), f'{table}_{len(names)}')})s"
 
         texts = [row_text % insert.arrange([literal(value) for value in insert.values(row)]) for row in rows]
-        return f"{before} VALUES {', '.join(texts)}", {name: value for (_, value), name in names.items()}
+        return f"{prefix} VALUES {', '.join(texts)}", {name: value for (_, value), name in names.items()}
 
     return form
 
@@ -190,7 +190,7 @@ class _Text:
         self.sql: str = expanded.statement
         lists = expanded.parameter_expansion
         list_of = {
-            name: (parameter, place) for parameter, elements in lists.items() for place, name in enumerate(elements)
+            name: (parameter, index) for parameter, elements in lists.items() for index, name in enumerate(elements)
         }
         names = [name for name in expanded.positiontup or expanded.parameters if name not in lists]
         #: The names in the text; None if its parameters are positional.
@@ -209,7 +209,9 @@ class _Text:
     def values(self, parameters: Row) -> list[Any]:
         """Return the values, converted by the types of the parameters."""
         arguments = {**self._constants, **parameters} if self._constants else parameters
-        return self._convert([arguments[name] if at is None else arguments[name][at] for name, at in self._sources])
+        return self._convert(
+            [arguments[name] if index is None else arguments[name][index] for name, index in self._sources]
+        )
 
     def arrange(self, values: Sequence[Any]) -> Any:
         """Return the values by name or by position, as the text refers to them."""
@@ -218,18 +220,18 @@ class _Text:
     def rows(self, result: sa.CursorResult[Any]) -> list[Any]:
         """Return the rows as named tuples, with values converted by the types of their columns."""
         if self._convert_row is None:
-            dialect, described = result.dialect, result.cursor.description  # the driver's type is second in each
-            pairs = zip(self._types, described, strict=True)
-            self._convert_row = _converter([ours.result_processor(dialect, theirs[1]) for ours, theirs in pairs])
+            driver_types = [description[1] for description in result.cursor.description]
+            pairs = zip(self._types, driver_types, strict=True)
+            self._convert_row = _converter([type_.result_processor(result.dialect, code) for type_, code in pairs])
         return [self._row(*self._convert_row([*row])) for row in result.all()]
 
 
 def _converter(processors: Sequence[Callable[[Any], Any] | None]) -> Callable[[list[Any]], list[Any]]:
     """Return a function that converts each value of a list by its processor, if any."""
-    needed = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
+    conversions = [(index, processor) for index, processor in enumerate(processors) if processor is not None]
 
     def convert(values: list[Any]) -> list[Any]:
-        for index, processor in needed:
+        for index, processor in conversions:
             values[index] = processor(values[index])
         return values
 

@@ -211,7 +211,7 @@ def _session_statements(setup: Setup, *, reads: bool) -> list[str]:
             f"PRAGMA synchronous = {'FULL' if setup.sqlite_synchronous else 'NORMAL'}",
             "PRAGMA foreign_keys = ON",
         ]
-    waits = setup.timeouts.session(backend, reads=reads)
+    waits = setup.timeouts.session_variables(backend, reads=reads)
     if backend in ("mysql", "mariadb"):
         variables = ["time_zone = '+00:00'", f"innodb_lock_wait_timeout = {LOCK_TIMEOUT}", *waits]
         # By default, MySQL truncates results of GROUP_CONCAT at 1024 bytes.

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 from sqlalchemy.engine import Engine
 
-#: Seconds between the checks, before a connection for reads is used, whether its server is read-only.
+#: Seconds for which a connection for reads is used without another check whether its server is read-only.
 CHECK_INTERVAL = 5.0
 
 _READ_ONLY_QUERIES = {
@@ -31,7 +31,7 @@ class Freshness:
     """The time before which the connections of one database are stale; shared by its pools."""
 
     def __init__(self) -> None:
-        self._since = 0.0
+        self._stale_before = 0.0
 
     def discard_connections(self, began: float) -> None:
         """Have every existing connection replaced before its next use.
@@ -40,8 +40,8 @@ class Freshness:
             began: The time, by the monotonic clock, at which the attempt that lost its server began.  If another
                 attempt that lost the same server has discarded the connections since, nothing happens.
         """
-        if began > self._since:
-            self._since = time.monotonic()
+        if began > self._stale_before:
+            self._stale_before = time.monotonic()
 
     def watch(self, engine: Engine, *, reads: bool) -> None:
         """Replace the connections of the engine's pool that are stale or were made by another process.
@@ -60,7 +60,7 @@ class Freshness:
             if record.info["process"] != os.getpid():
                 _abandon(record, fairy)
                 raise exc.DisconnectionError("made in another process")
-            if record.info["made"] <= self._since:
+            if record.info["made"] <= self._stale_before:
                 raise exc.DisconnectionError("made before the server was lost")
             now = time.monotonic()
             if query is None or now - record.info["checked"] < CHECK_INTERVAL:

@@ -1,4 +1,4 @@
-"""Ways to observe SQL statements: in the log, in the database's own tools, and as timings."""
+"""Observation of SQL statements: in the log, in the database's own tools, and as timings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 from placement import signals
 
 _PACKAGE = Path(__file__).parents[2]
-#: Files that every statement passes through, so that their lines do not show the source of a statement.
+#: Files that every statement passes through, whose lines therefore do not identify its source.
 _INTERNALS = tuple(
     str(_PACKAGE / name)
     for name in (
@@ -66,9 +66,9 @@ def _end(_connection: Any, _cursor: Any, statement: str, *_: Any, error: str = "
     signals.executed(statement, seconds, error)
 
 
-def _end_failed(failed: Any) -> None:
-    if failed.execution_context is not None:  # otherwise no statement was sent
-        _end(None, None, failed.statement, error=type(failed.original_exception).__name__)
+def _end_failed(error: Any) -> None:
+    if error.execution_context is not None:  # otherwise no statement was sent
+        _end(None, None, error.statement, error=type(error.original_exception).__name__)
 
 
 def _add_comment(

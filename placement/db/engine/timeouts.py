@@ -58,8 +58,8 @@ class Timeouts:
 
             sa.event.listen(engine, "connect", after_handshake)
 
-    def session(self, backend: str, *, reads: bool) -> list[str]:
-        """Return assignments of session variables that limit waiting on the server.
+    def session_variables(self, backend: str, *, reads: bool) -> list[str]:
+        """Return assignments of the session variables that limit waiting on the server.
 
         Only reads limit the time of a statement on the server: if the limit ended a COMMIT, its outcome would be
         unknown.

@@ -74,7 +74,7 @@ def sync(engine: Engine, revision: str = "head", additions: Sequence[Addition] =
     """Upgrade the schema to ``revision``; several processes may do so at once.
 
     Args:
-        additions: Their tables are also completed if ``revision`` is "head".
+        additions: The additions whose tables are completed as well if ``revision`` is "head".
 
     Raises:
         UnknownRevision: This release does not know the revision of the database.
@@ -112,8 +112,8 @@ def release(
             only loses the tables that this service adds.
         force: Whether to go on if a process of this service wrote to the database recently.
         discard_leases: Whether to go on if leases exist, whose expiry is lost.
-        additions: Their tables are dropped.
-        discarded: The additions whose tables are dropped even if rows are lost.
+        additions: The additions whose tables are dropped.
+        discarded: The additions that are dropped even if rows are lost.
 
     Raises:
         SchemaError: A process wrote recently, rows of an addition or the expiry of leases would be lost, or the
@@ -235,7 +235,7 @@ def _version(connection: Connection) -> str | None:
 
 
 def _refuse_unversioned(connection: Connection) -> None:
-    """Raise SchemaError if tables with our names exist, but no revision: they may belong to another application."""
+    """Raise SchemaError if tables of the service exist without a revision: another application may own them."""
     present = set(sa.inspect(connection).get_table_names())
     unversioned = sorted(present & set(tables.metadata.tables))
     if unversioned and "alembic_version" not in present:
@@ -254,10 +254,10 @@ def _refuse_while_in_use(connection: Connection) -> None:
     now, last_seen = connection.execute(sa.select(clock, sa.func.max(tables.change_writers.c.seen_at))).one()
     if last_seen is None:
         return
-    ago = (now - last_seen).total_seconds()
-    if ago < QUIET_PERIOD:
+    age = (now - last_seen).total_seconds()
+    if age < QUIET_PERIOD:
         raise errors.SchemaError(
-            f"A process of this service wrote to the database {max(0, round(ago))} seconds ago. Stop all of them; then "
+            f"A process of this service wrote to the database {max(0, round(age))} seconds ago. Stop all of them; then "
             f'run "db release" after {QUIET_PERIOD} seconds, or at once with --force.'
         )
 

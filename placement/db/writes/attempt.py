@@ -149,9 +149,9 @@ class Attempts:
         """
         try:
             with self._lock:
-                expired = writer.maintain(self._engine)
+                cutoff = writer.maintain(self._engine)
             may_end = self.recorder is None or self.recorder.maintain()
-            if expired is not None and may_end:
-                self.commit(lambda db: expired_writers.end(db, expired), 1)
+            if cutoff is not None and may_end:
+                self.commit(lambda db: expired_writers.end(db, cutoff), 1)
         except Exception as error:
             LOG.warning("The maintenance of the change feed failed: %s", driver_errors.message(error))

@@ -11,26 +11,26 @@ from placement.db.schema.tables import change_writers, provider_changes
 from placement.db.writes.transaction import Transaction
 
 
-def end(db: Transaction, expired: datetime.datetime) -> None:
-    """End the writers last seen before this point in time.
+def end(db: Transaction, cutoff: datetime.datetime) -> None:
+    """End the writers last seen before ``cutoff``.
 
     The transaction itself gets a sequence number.  So every state after the end of a writer contains a number of a
-    living writer that no earlier state contains.  By this number, a reader notices that the database was set back.  The
-    ended writers cannot show it, because their rows are deleted eventually.
+    living writer that no earlier state contains.  By this number, a reader notices that the database returned to
+    an earlier state.  The ended writers cannot show it, because their rows are deleted eventually.
     """
-    for writer_id in db.execute(feed.EXPIRED, {"expired": expired}).scalars().all():
-        _end_writer(db, writer_id, expired)
+    for writer_id in db.execute(feed.EXPIRED, {"cutoff": cutoff}).scalars().all():
+        _end_writer(db, writer_id, cutoff)
     db.record_change(feed.NO_PROVIDER, feed.NAMES)
 
 
-def _end_writer(db: Transaction, writer_id: int, expired: datetime.datetime) -> None:
+def _end_writer(db: Transaction, writer_id: int, cutoff: datetime.datetime) -> None:
     """End a writer; its newest row is kept, under the negated id.
 
     The lock waits for a transaction of the writer that is about to commit, so the number read afterwards is the
     writer's last: from then on the foreign key refuses its rows (fencing).  A reader with a lower number for this
     writer has missed a transaction.
     """
-    if db.execute(_LOCK, {"writer": writer_id, "expired": expired}).first() is None:
+    if db.execute(_LOCK, {"writer": writer_id, "cutoff": cutoff}).first() is None:
         return  # the writer has renewed its lease meanwhile
     if writer_id > 0:
         newest = db.execute(_NEWEST, {"writer": writer_id}).scalar() or 0
@@ -43,9 +43,7 @@ def _end_writer(db: Transaction, writer_id: int, expired: datetime.datetime) -> 
 
 
 _THIS = change_writers.c.id == sa.bindparam("writer")
-_LOCK = (
-    sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("expired")).with_for_update()
-)
+_LOCK = sa.select(change_writers.c.id).where(_THIS, change_writers.c.seen_at < sa.bindparam("cutoff")).with_for_update()
 _DELETE = sa.delete(change_writers).where(_THIS)
 _OF_WRITER = provider_changes.c.writer_id == sa.bindparam("writer")
 _NEWEST = sa.select(sa.func.max(provider_changes.c.seq)).where(_OF_WRITER)

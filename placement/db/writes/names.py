@@ -104,5 +104,5 @@ def create(db: Transaction, names: Collection[Name]) -> None:
     ordered = sorted(set(names), key=lambda name: (name.kind, name.text.casefold(), name.text))
     for kind, names_of_kind in itertools.groupby(ordered, lambda name: name.kind):
         column = _COLUMNS[kind]
-        unmarked = dialects.upsert(db.dialect, column, updated_at=sa.null())
-        db.execute(unmarked, [{column.name: name.text} for name in names_of_kind])
+        upsert = dialects.upsert(db.dialect, column, updated_at=sa.null())
+        db.execute(upsert, [{column.name: name.text} for name in names_of_kind])

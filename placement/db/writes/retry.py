@@ -69,7 +69,7 @@ def until_done(
         except (exc.SQLAlchemyError, UnicodeError, OverflowError) as error:
             cause, reason = driver_errors.label(error), driver_errors.message(error)
             signals.driver_error(cause)
-            if _retryable(error) is ErrorClass.LOST:
+            if _retryable_class(error) is ErrorClass.LOST:
                 on_lost(error, began)
                 if lost_before or number == attempts or has_passed(deadline):
                     raise lost_server_failure(error) from error
@@ -110,7 +110,7 @@ def raise_for_operator(error: BaseException) -> None:
         raise errors.DatabaseRefuses() from error
 
 
-def _retryable(error: exc.SQLAlchemyError | UnicodeError | OverflowError) -> ErrorClass:
+def _retryable_class(error: exc.SQLAlchemyError | UnicodeError | OverflowError) -> ErrorClass:
     """Return the class of an error after which the attempt may run again; raise for any other error."""
     error_class = driver_errors.classify(error)
     if error_class is ErrorClass.VALUE:

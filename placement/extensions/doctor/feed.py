@@ -38,7 +38,7 @@ def gaps(subject: Subject) -> Iterator[Finding]:
 
 def expired_writers(subject: Subject) -> Iterator[Finding]:
     """Find feed writers that have expired but have not been ended, because nothing has been written since."""
-    ids = subject.rows(EXPIRED, {"expired": expiry_limit(subject)})
+    ids = subject.rows(EXPIRED, {"cutoff": expiry_limit(subject)})
     if ids:
         yield info(
             count_phrase(len(ids), "feed writer has", "feed writers have")

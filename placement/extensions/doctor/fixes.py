@@ -82,7 +82,7 @@ def _end_writers(subject: Subject) -> Iterator[int]:
     if subject.database.recorder is not None:
         subject.database.recorder.order()
     limit = feed.expiry_limit(subject)
-    number = len(subject.rows(EXPIRED, {"expired": limit}))
+    number = len(subject.rows(EXPIRED, {"cutoff": limit}))
     subject.database.write(lambda db: expired_writers.end(db, limit))
     yield number
 

@@ -1,4 +1,4 @@
-"""An empty revision; the v1 extension creates its own table, without a revision."""
+"""An empty revision; the v1 extension creates the tables of the history, without a revision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An empty revision: its tables belong to the extension baremetal, and have no revision."""
+"""An empty revision; the baremetal extension creates its tables, without a revision."""
 
 from __future__ import annotations
 

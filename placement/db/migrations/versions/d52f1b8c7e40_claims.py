@@ -1,4 +1,4 @@
-"""Claims that the service itself has placed, and leases: a table that other implementations do not know."""
+"""The table of claim records, with the expiry of leases, which other implementations do not have."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _PRECISE = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 def upgrade() -> None:
     """Create the table.
 
-    It already exists, with its rows, if the database was stamped with a revision of another implementation and now
-    returns.  The foreign key has deleted the rows of consumers that were deleted meanwhile.
+    The table already exists, with its rows, if the database was stamped with a revision of another implementation
+    before this upgrade.  The foreign key has deleted the rows of consumers that were deleted meanwhile.
     """
     steps.create_table(
         "claims",

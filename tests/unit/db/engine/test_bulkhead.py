@@ -164,10 +164,10 @@ def waiters():
         def wait(wall, count):
             futures = []
             for _ in range(count):
-                before = len(wall._following)
+                before = len(wall._followers)
                 futures.append(threads.submit(wall.wait_for, finished))
                 until = time.monotonic() + PATIENCE
-                while len(wall._following) == before:
+                while len(wall._followers) == before:
                     assert time.monotonic() < until
                     time.sleep(0.001)
             return finished, futures
@@ -187,7 +187,7 @@ def test_followers_beyond_the_limit_give_up_if_all_admitted_threads_are_stalled(
     assert [first.done(), second.done()] == [False, False]
     finished.set()
     assert [first.result(PATIENCE), second.result(PATIENCE)] == [True, True]
-    assert wall._following == {}
+    assert wall._followers == {}
 
 
 def test_no_thread_is_admitted_if_stalled_threads_and_their_followers_fill_the_limit(inside, waiters, monkeypatch):
