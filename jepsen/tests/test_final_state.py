@@ -58,10 +58,10 @@ def test_changes_missing_from_the_feed_are_violations(invariant, state):
 
 def test_an_index_that_differs_is_a_violation():
     built = {"providers": {UUID: [1, 2]}}
-    same = {"service": 0, "process": 11, "digest": "d"}
+    matching = {"service": 0, "process": 11, "digest": "d"}
     stale = {"service": 0, "process": 12, "digest": "e", "index": {"providers": {UUID: [1, 1]}}}
-    assert not violations(indices, final={"indices": {"database": built, "workers": [same]}})
-    assert violations(indices, final={"indices": {"database": built, "workers": [same, stale]}}) == {
+    assert not violations(indices, final={"indices": {"database": built, "workers": [matching]}})
+    assert violations(indices, final={"indices": {"database": built, "workers": [matching, stale]}}) == {
         "each index matches the database"
     }
 

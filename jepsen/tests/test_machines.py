@@ -27,11 +27,11 @@ def request(began, ended, uuid):
     return call(began, ended, "POST", ALLOCATIONS, body, status=201, reply=reply)
 
 
-def read_record(began, uuid, where):
+def read_record(began, uuid, node_uuid):
     state, error = (
-        ("active", None) if where else ("error", "Failed: no available nodes match the resource class metal.")
+        ("active", None) if node_uuid else ("error", "Failed: no available nodes match the resource class metal.")
     )
-    reply = {"uuid": uuid, "resource_class": "metal", "state": state, "node_uuid": where, "last_error": error}
+    reply = {"uuid": uuid, "resource_class": "metal", "state": state, "node_uuid": node_uuid, "last_error": error}
     return call(began, began + 1, "GET", f"{ALLOCATIONS}/{uuid}", reply=reply)
 
 

@@ -67,10 +67,10 @@ def refusal(consumer, code="placement.v1.no_room"):
 
 def claim(began, ended, requests, results=(), **more):
     """Return a request with a response, or without one."""
-    good = sum(outcome["outcome"] != "refused" for outcome in results)
-    reply = {"results": [*results], "claimed": good}
+    claimed = sum(outcome["outcome"] != "refused" for outcome in results)
+    reply = {"results": [*results], "claimed": claimed}
     body = {"requests": [*requests], **more}
-    return call(began, ended, "POST", "/v1/claims", body, status=200 if good else 409, reply=reply)
+    return call(began, ended, "POST", "/v1/claims", body, status=200 if claimed else 409, reply=reply)
 
 
 def claim_one(began, ended, consumer, *copies, **more):
@@ -103,30 +103,30 @@ def shows_place(began, ended, consumer, place):
 # --- responses -------------------------------------------------------------------------------------------------------
 
 
-def both(*results, **more):
+def claim_both(*results, **more):
     return claim(10, 20, [request(ONE), request(TWO)], results, **more)
 
 
 def test_each_request_has_a_result():
-    assert not violations_of(both(result(ONE, A), refusal(TWO)))
-    assert violations_of(both(result(TWO, A), result(ONE, A))) == {FORM}
-    assert violations_of(both(result(ONE, A))) == {FORM}
-    answer = both(result(ONE, A), refusal(TWO))
+    assert not violations_of(claim_both(result(ONE, A), refusal(TWO)))
+    assert violations_of(claim_both(result(TWO, A), result(ONE, A))) == {FORM}
+    assert violations_of(claim_both(result(ONE, A))) == {FORM}
+    answer = claim_both(result(ONE, A), refusal(TWO))
     answer.reply["claimed"] = 2
     assert violations_of(answer) == {FORM}
     body = {"requests": [request(ONE)]}
-    for status, good in ((200, 0), (409, 1)):
-        reply = {"results": [result(ONE, A) if good else refusal(ONE)], "claimed": good}
+    for status, claimed in ((200, 0), (409, 1)):
+        reply = {"results": [result(ONE, A) if claimed else refusal(ONE)], "claimed": claimed}
         assert violations_of(call(10, 20, "POST", "/v1/claims", body, status=status, reply=reply)) == {FORM}
 
 
 @pytest.mark.parametrize("outcome", ["claimed", "held", "moved"])
 def test_all_or_nothing_requests_have_no_mixed_outcomes(outcome):
     first = result(ONE, A, outcome=outcome)
-    assert not violations_of(both(first, refusal(TWO)))
-    assert not violations_of(both(first, result(TWO, A), all_or_nothing=True))
-    assert not violations_of(both(refusal(ONE), refusal(TWO), all_or_nothing=True))
-    assert violations_of(both(first, refusal(TWO), all_or_nothing=True)) == {ALL}
+    assert not violations_of(claim_both(first, refusal(TWO)))
+    assert not violations_of(claim_both(first, result(TWO, A), all_or_nothing=True))
+    assert not violations_of(claim_both(refusal(ONE), refusal(TWO), all_or_nothing=True))
+    assert violations_of(claim_both(first, refusal(TWO), all_or_nothing=True)) == {ALL}
 
 
 IN_A = f"resources=VCPU:2&in_tree={A}"
@@ -217,11 +217,11 @@ IN = claim_one(2, 5, ONE, A)
         [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, STRANGE, apart_from=[ONE])],
         [IN, move(30, 40, ONE, B, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD)],
-        [both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
+        [claim_both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
         # One may have left before the other came, unless both came at the same time.
-        [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
-        [both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
+        [claim_both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
         # An equal request shows the current place.
         [IN, claim(30, 40, [request(ONE)], [result(ONE, A, outcome="held")], apart_from=[ONE])],
     ],
@@ -239,10 +239,10 @@ def test_places_apart_violate_nothing(operations):
         # It is in the tree before and after its move.
         [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD, apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), move(12, 14, ONE, B)],
-        [IN, both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), move(12, 14, ONE, B)],
+        [IN, claim_both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
     ],
 )
 def test_places_in_one_tree_are_not_apart(operations):
@@ -276,7 +276,7 @@ def test_requests_that_name_each_other_are_apart():
         [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, claim_one(30, 40, TWO, STRANGE, together_with=[ONE])],
         [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), claim_one(30, 40, TWO, B, together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
         # It moved to an unknown place, or they move together.
         [IN, move(10, None, ONE, A), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [
@@ -287,9 +287,9 @@ def test_requests_that_name_each_other_are_apart():
                 together_with=[ONE],
             ),
         ],
-        [both(refusal(ONE), result(TWO, B), together_with=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, B))],
+        [claim_both(refusal(ONE), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, B))],
     ],
 )
 def test_places_together_violate_nothing(operations):
@@ -304,9 +304,9 @@ def test_places_together_violate_nothing(operations):
         [IN, claim_one(5, 8, THREE, B), claim_one(30, 40, TWO, B, together_with=[THREE, ONE])],
         [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, claim(30, 40, [request(TWO, count=2)], [result(TWO, A, B)], together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, B), together_with=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
-        [IN, both(refusal(ONE), result(TWO, B), together_with=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(refusal(ONE), result(TWO, B), together_with=[ONE])],
         # No listed consumer held anything.
         [claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, release(22, 24, ONE), claim_one(30, 40, TWO, A, together_with=[ONE])],
@@ -318,7 +318,8 @@ def test_places_in_different_trees_are_not_together(operations):
 
 def test_a_holder_may_be_lost_with_the_last_commits():
     apart, together = (
-        claim_one(30, 40, TWO, place, **{how: [ONE]}) for place, how in ((A, "apart_from"), (B, "together_with"))
+        claim_one(30, 40, TWO, place, **{condition: [ONE]})
+        for place, condition in ((A, "apart_from"), (B, "together_with"))
     )
     for late in (apart, together):
         assert violations_of(IN, late)
