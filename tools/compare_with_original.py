@@ -70,9 +70,9 @@ class Service:
 
     def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Response:
         by_name = {name.lower(): value for name, value in headers.items()}
-        kept = {name: by_name[name] for name in HEADERS if name in by_name}
-        if "last-modified" in kept and _age(kept["last-modified"]) <= MAX_NOW_AGE:
-            kept["last-modified"] = "now"
+        compared_headers = {name: by_name[name] for name in HEADERS if name in by_name}
+        if "last-modified" in compared_headers and _age(compared_headers["last-modified"]) <= MAX_NOW_AGE:
+            compared_headers["last-modified"] = "now"
         text = content.decode()
         if self._prefix:
             text = text.replace(f'"{self._prefix}/', '"/')
@@ -80,7 +80,7 @@ class Service:
             body = json.loads(text) if text else None
         except ValueError:
             body = text
-        return {"status": status, "headers": kept, "body": _canonical(body)}
+        return {"status": status, "headers": compared_headers, "body": _canonical(body)}
 
 
 class Recording:
@@ -163,8 +163,8 @@ class Responses:
         owners: dict[tuple[str, str], None] = {}
         for consumer in self._chosen(list(dict.fromkeys(itertools.chain(*held_on)))):
             yield f"/allocations/{consumer}", 0
-            held = self._body(f"/allocations/{consumer}")
-            owners |= {(held["project_id"], held["user_id"]): None} if "project_id" in held else {}
+            document = self._body(f"/allocations/{consumer}")
+            owners |= {(document["project_id"], document["user_id"]): None} if "project_id" in document else {}
         for project, user in owners:
             of_project = _path("/usages", project_id=project)
             yield from ((of_project, 9), (_path("/usages", project_id=project, user_id=user), 9))
@@ -232,20 +232,22 @@ def compare(arguments: argparse.Namespace) -> int:
     """
     responses = Responses(_source(arguments.before, arguments.token), arguments)
     other = _source(arguments.after, arguments.other_token or arguments.token)
-    asked = differences = failures = 0
+    compared = differences = failures = 0
     for (version, path), response in _with_progress(responses):
-        asked += 1
-        there = other.ask(version, path)
-        if response["status"] >= 500 and there["status"] < 500 and there["status"] != NOT_RECORDED:
+        compared += 1
+        second = other.ask(version, path)
+        if response["status"] >= 500 and second["status"] < 500 and second["status"] != NOT_RECORDED:
             failures += 1
-        elif there != response:
+        elif second != response:
             differences += 1
             print(f"{version} GET {path}")
             for part in response:
-                if response[part] != there[part]:
+                if response[part] != second[part]:
                     print(f"  {part}: {json.dumps(response[part])[: arguments.width]}")
-                    print(f"  {' ' * len(part)}  {json.dumps(there[part])[: arguments.width]}")
-    print(f"{asked} responses compared, {differences} differ, {failures} were errors (5xx) of the first service only")
+                    print(f"  {' ' * len(part)}  {json.dumps(second[part])[: arguments.width]}")
+    print(
+        f"{compared} responses compared, {differences} differ, {failures} were errors (5xx) of the first service only"
+    )
     return 1 if differences else 0
 
 
@@ -259,7 +261,7 @@ def _with_progress(responses: Iterable[tuple[Request, Response]]) -> Iterator[tu
             print(f"{number} responses, at version {request[0]}", file=sys.stderr)
 
 
-def _parsed(argv: list[str] | None) -> argparse.Namespace:
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     shared = argparse.ArgumentParser(add_help=False)
@@ -286,7 +288,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line and return the exit code."""
-    arguments = _parsed(argv)
+    arguments = _parse(argv)
     try:
         return int(arguments.action(arguments))
     except OSError as error:

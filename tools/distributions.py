@@ -41,10 +41,10 @@ def main() -> None:
     [service], [client] = (TARGET.glob(f"placement_{name}-*.whl") for name in ("service", "client"))
     with tempfile.TemporaryDirectory() as directory:
         clients = [
-            _installed(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()
+            _install(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()
         ]
         homes = [
-            _installed(f"{service}[production]", pythons[version], Path(directory, version))
+            _install(f"{service}[production]", pythons[version], Path(directory, version))
             for version in OF_SERVICE
             if version in pythons
         ]
@@ -65,7 +65,7 @@ def _find_python(version: str) -> str | None:
     return None if done.returncode else done.stdout.strip()
 
 
-def _installed(wheel: str | Path, python: str, home: Path) -> Path:
+def _install(wheel: str | Path, python: str, home: Path) -> Path:
     """Install a wheel into a new virtual environment, and return its directory."""
     _run("uv", "venv", "--quiet", "--python", python, home)
     _run("uv", "pip", "install", "--quiet", "--only-binary", ":all:", "--python", home, wheel)

@@ -25,10 +25,10 @@ TRAITS = re.compile(r"(?<=have the requested traits )[^.]+(?=\.)")
 #: Minimum length of a compared word, in characters; shorter words occur in texts by chance.
 _MIN_WORD_LENGTH = 3
 
-Seen = dict[str, Any]
+Comparable = dict[str, Any]
 
 
-def seen(reply: Reply, server: Server) -> Seen:
+def comparable(reply: Reply, server: Server) -> Comparable:
     """Return the compared parts of a response: status, headers and body."""
     headers = {name: reply.headers.get(name) for name in HEADERS}
     if headers["content-type"]:
@@ -78,7 +78,7 @@ def plain(value: Any, server: Server) -> Any:
     return value
 
 
-def error_text(reply: Seen) -> str | None:
+def error_text(reply: Comparable) -> str | None:
     """Return the message of an error; None for other responses."""
     body = reply["body"]
     if not isinstance(body, dict) or "error_message" not in body:
@@ -87,7 +87,7 @@ def error_text(reply: Seen) -> str | None:
     return str(inner.get("faultstring", inner.get("description"))) if isinstance(inner, dict) else str(inner)
 
 
-def without_sentences(request: Request, a: Seen, b: Seen) -> None:
+def without_sentences(request: Request, a: Comparable, b: Comparable) -> None:
     """Replace the messages of errors by marks, since B may word them differently.
 
     For 404 and 409 the marks contain the names in the message, so that B must name the same objects as A.  For 400 they
