@@ -97,10 +97,10 @@ def test_each_claim_on_different_providers_has_its_own_result(storm, round_):
 def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_):
     """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
     shared = storm.provider(VCPU=1000)
-    own = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
-    answers = storm.together(*(claim([provider, shared]) for provider in own))
+    unshared = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
+    answers = storm.together(*(claim([provider, shared]) for provider in unshared))
     assert statuses(answers) == {204: CLIENTS}
-    assert [storm.usage(provider) for provider in (shared, *own)] == [CLIENTS] + [1] * CLIENTS
+    assert [storm.usage(provider) for provider in (shared, *unshared)] == [CLIENTS] + [1] * CLIENTS
 
 
 @rounds
@@ -257,14 +257,14 @@ def test_concurrent_first_uses_of_an_aggregate_succeed(storm, round_):
 
 @rounds
 def test_concurrent_creations_of_classes_and_traits_succeed_and_each_class_has_its_own_id(storm, round_):
-    own = [name("C") for _ in range(CLIENTS)]
-    same, trait = name("C"), name("T")
-    calls = [Call("PUT", f"/resource_classes/{name}") for name in [*own, *[same] * 4]]
+    distinct = [name("C") for _ in range(CLIENTS)]
+    common, trait = name("C"), name("T")
+    calls = [Call("PUT", f"/resource_classes/{name}") for name in [*distinct, *[common] * 4]]
     answers = storm.together(*calls, *[Call("PUT", f"/traits/{trait}")] * 4)
     assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
     assert statuses(answers[CLIENTS:]) == {201: 2, 204: 6}
-    provider = storm.provider(**dict.fromkeys([*own, same], 1))
-    assert set(storm.get(f"/resource_providers/{provider}/inventories")["inventories"]) == {*own, same}
+    provider = storm.provider(**dict.fromkeys([*distinct, common], 1))
+    assert set(storm.get(f"/resource_providers/{provider}/inventories")["inventories"]) == {*distinct, common}
 
 
 # --- writers of providers --------------------------------------------------------------------------------------------

@@ -119,9 +119,9 @@ def _queries(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool
     if endpoint.query is None and not odd:
         return b""
     rendered = endpoint.query.render(version) if endpoint.query else {}
-    known = [*rendered.get("properties", {})] or list(ABOUT)
-    mandatory = rendered.get("required") or (["resources"] if "resources" in known else [])
-    named = st.sampled_from(known)
+    supported = [*rendered.get("properties", {})] or list(ABOUT)
+    mandatory = rendered.get("required") or (["resources"] if "resources" in supported else [])
+    named = st.sampled_from(supported)
     names = draw(st.lists(mostly(named, ANY_TEXT) if odd else named, max_size=3))
     pairs = [draw(_parameters(name, odd)) for name in [*names, *mandatory]]
     encoded = urllib.parse.urlencode(pairs).encode()
@@ -176,10 +176,10 @@ def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -
     value = familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if not odd:
         return value
-    how = draw(st.sampled_from(("trap", "trap", "nearly", "any")))
-    if how == "trap":
+    kind = draw(st.sampled_from(("trap", "trap", "nearly", "any")))
+    if kind == "trap":
         return with_trap(draw, value)
-    return draw(json_strategies.nearly(st.just(value)) if how == "nearly" else json_strategies.json_values())
+    return draw(json_strategies.nearly(st.just(value)) if kind == "nearly" else json_strategies.json_values())
 
 
 def with_trap(draw: st.DrawFn, value: Any) -> Any:
@@ -252,11 +252,11 @@ def sent(draw: st.DrawFn) -> Sent:
     method, path, endpoint = draw(st.sampled_from(_ASKED))
     version = draw(_versions(endpoint))
     body = draw(bodies(endpoint, version, odd == "body"))
-    said = draw(_ODD_VERSIONS) if odd == "version" else str(version)
+    version_text = draw(_ODD_VERSIONS) if odd == "version" else str(version)
     return Sent(
         method=draw(_METHODS) if odd == "method" else method,
         path=draw(_paths(path, odd == "path")),
         query=draw(_queries(endpoint, version, odd == "query")),
-        headers=draw(_headers(usual_headers(body, said), odd == "header")),
+        headers=draw(_headers(usual_headers(body, version_text), odd == "header")),
         body=body,
     )

@@ -73,8 +73,8 @@ _TARGETS = ("manage", "provide", "active", "deleted", "deploy", "power on", "pow
 @st.composite
 def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
     def value(match: re.Match[str]) -> str:
-        known = _IDENTS.get(match[1].partition(":")[0], ("x",))
-        return draw(mostly(st.sampled_from(known), ANY_TEXT, 2)) if odd else draw(st.sampled_from(known))
+        values = _IDENTS.get(match[1].partition(":")[0], ("x",))
+        return draw(mostly(st.sampled_from(values), ANY_TEXT, 2)) if odd else draw(st.sampled_from(values))
 
     filled = PREFIX + re.sub("{(.*?)}", value, path)
     return (filled + draw(st.sampled_from(("", "", "/", ".json", "//", "/x")))).encode() if odd else filled.encode()
@@ -120,13 +120,13 @@ def _body(draw: st.DrawFn, endpoint: Endpoint, version: versions.Version, odd: b
         return draw(st.sampled_from(MONSTERS)) if odd else b""
     value = _familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if odd:
-        how = draw(st.sampled_from(("trap", "nearly", "any", "monster")))
-        if how == "monster":
+        kind = draw(st.sampled_from(("trap", "nearly", "any", "monster")))
+        if kind == "monster":
             return draw(st.sampled_from(MONSTERS))
-        if how == "trap":
+        if kind == "trap":
             value = with_trap(draw, value)
         else:
-            value = draw(json_strategies.nearly(st.just(value)) if how == "nearly" else json_strategies.json_values())
+            value = draw(json_strategies.nearly(st.just(value)) if kind == "nearly" else json_strategies.json_values())
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode(errors="surrogatepass")
 
 

@@ -66,8 +66,8 @@ def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
 
 @st.composite
 def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
-    known = parameters(endpoint) or ["limit"]
-    names = mostly(st.sampled_from(known), ANY_TEXT) if odd else st.sampled_from(known)
+    supported = parameters(endpoint) or ["limit"]
+    names = mostly(st.sampled_from(supported), ANY_TEXT) if odd else st.sampled_from(supported)
     pairs = draw(st.lists(st.tuples(names, mostly(st.sampled_from(_VALUES), ANY_TEXT, 4)), max_size=4))
     encoded = urllib.parse.urlencode(pairs).encode()
     return encoded + draw(st.sampled_from((b"", b"&", b"%88", b"&a;b", b"&%00=%00"))) if odd else encoded
