@@ -195,7 +195,9 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     empty = server.create_database()
     ours = sa.create_engine(empty, poolclass=sa.NullPool)
     openstack_database.make(ours, revision)
-    step("tests/db/openstack_database.py makes the tables that the original makes", describe(ours) != original_tables)
+    step(
+        "tests/db/openstack_database.py creates the tables that the original creates", describe(ours) != original_tables
+    )
     with original_at(template, database) as url:
         use(url, "before")
         before = record(url, "before", versions)

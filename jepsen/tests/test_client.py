@@ -54,7 +54,7 @@ def answering(*replies):
 
 
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\nOK"])
-def test_a_connection_that_ends_before_the_reply_leaves_the_outcome_open(call, reply):
+def test_a_missing_or_invalid_response_leaves_the_outcome_open(call, reply):
     with answering(reply) as port:
         cut = call(port)
     assert cut.status == 0

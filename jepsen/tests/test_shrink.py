@@ -74,7 +74,7 @@ def test_a_write_that_is_read_is_not_removed():
     assert 1 in shortest_part(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
 
 
-def test_the_rest_is_a_violation_whatever_the_removed_writes_did():
+def test_the_shortest_part_is_a_violation_whatever_the_removed_writes_did():
     operations = [write(0, "a", 0, 1), write(1, "b", 0, 9), write(2, "c", 2, 3), read(3, "b", 4, 5), read(4, "c", 6, 7),
                   read(5, "a", 10, 11), write(6, "d", 12, 13)]  # fmt: skip
     numbers = shortest_part(*operations)

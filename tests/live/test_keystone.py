@@ -453,7 +453,7 @@ def test_the_service_works_without_memcached(backend, configure, keystone):
 
 
 def test_the_log_contains_no_secret(backend, configure, keystone, caplog):
-    """Not even if all loggers write at DEBUG."""
+    """All loggers write at DEBUG."""
     valid, other, expired = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
     expired = keystone.with_expiry(expired, -60)
     with caplog.at_level(logging.DEBUG):

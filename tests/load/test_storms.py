@@ -95,7 +95,7 @@ def test_each_claim_on_different_providers_has_its_own_result(storm, round_):
 
 @rounds
 def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_):
-    """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
+    """Regression: a claim that lost on the second provider conflicted with its own step on the first (78 of 96)."""
     shared = storm.provider(VCPU=1000)
     unshared = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
     answers = storm.together(*(claim([provider, shared]) for provider in unshared))
@@ -116,7 +116,7 @@ def test_no_claim_with_overlapping_providers_is_refused(storm, round_):
 
 @rounds
 def test_providers_may_be_named_in_any_order(storm, round_):
-    """70 of 96 responses were 500."""
+    """Regression: 70 of 96 responses were 500."""
     providers = [storm.provider(VCPU=1000) for _ in range(4)]
     orders = random.Random(round_).sample([*itertools.permutations(providers)], CLIENTS)
     answers = storm.together(*map(claim, orders))
@@ -168,7 +168,7 @@ def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existi
 
 @rounds
 def test_no_write_of_many_consumers_is_refused_while_others_create_and_end_them(storm, round_):
-    """Before 1.28 each attempt met a consumer other than the one it had read: one request in twenty was refused."""
+    """Regression: before 1.28 an attempt met other consumers than it had read, and 1 request in 20 was refused."""
     consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
     document = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
@@ -205,7 +205,7 @@ def test_consumers_of_full_providers_can_be_swapped(storm, round_):
 
 
 @rounds
-def test_concurrent_releases_and_claims_leave_all_or_nothing(storm, round_):
+def test_concurrent_releases_and_claims_leave_usage_that_matches_the_allocations(storm, round_):
     """DELETE beside PUT, with and without a generation."""
     provider, other = storm.provider(VCPU=1000), storm.provider(VCPU=1000)
     consumers = [new() for _ in range(4)]
@@ -242,7 +242,7 @@ def test_concurrent_first_claims_of_a_project_a_user_and_a_consumer_type_succeed
 
 @rounds
 def test_concurrent_first_uses_of_an_aggregate_succeed(storm, round_):
-    """LP 1786703, 1804453, 1818498"""
+    """Duplicate rows of a new aggregate: LP 1786703, 1804453, 1818498."""
     providers, aggregates = [storm.provider() for _ in range(CLIENTS)], [new() for _ in range(4)]
     orders = [random.Random(seed).sample(aggregates, 4) for seed in range(CLIENTS)]
     answers = storm.together(*(

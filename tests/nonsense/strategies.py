@@ -1,6 +1,6 @@
 """The Hypothesis generators of invalid requests, and of some valid ones.
 
-A request goes to a route of the table, conforms to its schemas and names existing things, except for one odd part.
+A request goes to a route of the table, conforms to its schemas and names existing objects, except for one odd part.
 """
 
 from __future__ import annotations

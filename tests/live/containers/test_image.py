@@ -214,7 +214,7 @@ def test_the_container_serves_and_greets_without_space_for_temporary_files(engin
 
 
 def test_the_container_continues_after_a_reload(engine):
-    """Its only worker runs the code of the greeting again, and stops the service if that fails."""
+    """The only worker runs the code of the greeting again, and stops the service if that fails."""
     with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
         wait_until_healthy(engine, "reloaded")
         password = password_of(greeting(engine, "reloaded"))
