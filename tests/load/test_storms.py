@@ -398,7 +398,7 @@ def test_providers_that_move_below_each_other_form_no_loop(storm, round_):
 
 @rounds
 def test_concurrent_moves_of_one_provider_all_succeed(storm, round_):
-    """Moves collided with faster ones: of 12 clients without a pause, one move in ten was refused."""
+    """Regression: moves collided with faster ones.  Of 12 clients without a pause, one move in ten was refused."""
     roots = [storm.provider() for _ in range(4)]
     moving = storm.provider(parent=roots[0])
 
@@ -536,7 +536,7 @@ def test_a_class_renamed_concurrently_keeps_its_inventories(storm, round_):
 
 @rounds
 def test_a_trait_is_deleted_only_without_providers(storm, round_):
-    """LP 1727719"""
+    """A trait that is written for providers while it is deleted: LP 1727719."""
     trait = name("T")
     assert storm.ask("PUT", f"/traits/{trait}").status == 201
     providers = [storm.provider() for _ in range(4)]
