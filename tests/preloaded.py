@@ -127,7 +127,7 @@ def client() -> Preloaded:
     """Return the process for the `openstack` command, which otherwise imports all its plugins each time."""
     entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
     plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
-    return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
+    return Preloaded("tests.cached_distributions", "openstackclient.shell", *sorted(plugins))
 
 
 def _fork_on_request() -> list[str] | None:
