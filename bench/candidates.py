@@ -31,7 +31,7 @@ from tests import servers
 
 ZONE = fill.aggregate("zone-0")
 FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
-OF_ZONE = f"{FLAT}&member_of={ZONE}&required={fill.TRAIT}"
+IN_ZONE = f"{FLAT}&member_of={ZONE}&required={fill.TRAIT}"
 NESTED = "resources_C=VCPU:1,MEMORY_MB:256&resources_F=FPGA:1&group_policy=none&same_subtree=_C,_F"
 OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None, "consumer_type": "INSTANCE"}
 
@@ -88,8 +88,8 @@ TOPOLOGIES = (
         "flat",
         10_000,
         (
-            Scenario("flat-10", repeating(f"{OF_ZONE}&limit=10"), 200),
-            Scenario("flat-1000", repeating(f"{OF_ZONE}&limit=1000"), 60),
+            Scenario("flat-10", repeating(f"{IN_ZONE}&limit=10"), 200),
+            Scenario("flat-1000", repeating(f"{IN_ZONE}&limit=1000"), 60),
             Scenario("flat-all", repeating(FLAT), 10),
             Scenario("providers", repeating("", "/resource_providers"), 3),
             Scenario("cycle-4", finding_and_claiming(4), 100),
@@ -99,7 +99,7 @@ TOPOLOGIES = (
         "flat",
         100_000,
         (
-            Scenario("large-10", repeating(f"{OF_ZONE}&limit=10")),
+            Scenario("large-10", repeating(f"{IN_ZONE}&limit=10")),
             Scenario("large-rare", repeating(f"{FLAT}&required={fill.RARE}")),
         ),
     ),

@@ -41,11 +41,11 @@ def measure(cluster: Hosts, number: int, seconds: float) -> str:
     used = [processor_seconds(pids) - start for pids, start in zip(processes, before, strict=True)]
     claimed = sum(result.successes for result in results)
     refused = sum(sum(result.statuses.values()) for result in results) - claimed
-    of_service, *of_servers = (seconds / claimed * 1000 for seconds in used)
+    service_ms, *server_ms = (seconds / claimed * 1000 for seconds in used)
     rate = claimed / max(result.seconds for result in results)
     return (
         f"{cluster.name:22} {number} services: {rate:6,.0f}/s, {refused or 'none'} refused; milliseconds of processor "
-        f"time per claim: services {of_service:.2f}, database servers {', '.join(f'{ms:.2f}' for ms in of_servers)}"
+        f"time per claim: services {service_ms:.2f}, database servers {', '.join(f'{ms:.2f}' for ms in server_ms)}"
     )
 
 

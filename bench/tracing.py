@@ -128,7 +128,7 @@ def report(kind: str, variants: dict[str, Variant], rounds: int, seconds: float)
             microseconds[name].append(variants[name].take(kind, seconds))
     line = f"{kind:12}{statistics.median(microseconds['off']):9,.0f} us"
     for name in names[1:]:
-        ratios = [with_it / without for with_it, without in zip(microseconds[name], microseconds["off"], strict=True)]
+        ratios = [traced / untraced for traced, untraced in zip(microseconds[name], microseconds["off"], strict=True)]
         low, middle, high = statistics.quantiles(ratios, n=4)
         line += f"{middle:8.3f} ({low:.2f}-{high:.2f})"
     print(line, flush=True)

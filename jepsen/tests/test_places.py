@@ -13,7 +13,7 @@ from jepsen.tests.test_calls import OWNER
 #: Roots A and B, a child of A, and a provider that the history does not create.
 A, B, CHILD, STRANGE = (f"a{number}000000-0000-4000-8000-000000000001" for number in range(4))
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
-FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
+FORM, ALL, REQUESTED, APART, TOGETHER, MAPPINGS = (
     "a result for each request",
     "all or nothing",
     "places as requested",
@@ -167,7 +167,7 @@ def test_requested_places_violate_nothing(fields, copies):
     ],
 )
 def test_other_places_are_violations(fields, copies):
-    assert violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
+    assert violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {REQUESTED}
 
 
 def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
@@ -176,14 +176,14 @@ def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
 
 
 def test_mappings_match_the_place():
-    assert violations_of(with_mappings([{"": [B]}])) == {ASKED}
-    assert violations_of(with_mappings(None)) == {ASKED}
+    assert violations_of(with_mappings([{"": [B]}])) == {REQUESTED}
+    assert violations_of(with_mappings(None)) == {REQUESTED}
     # Another client has changed the holding.
     assert not violations_of(with_mappings(None, "held"))
     suffixed = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
     assert not violations_of(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
-    assert violations_of(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {ASKED}
-    assert violations_of(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
+    assert violations_of(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {REQUESTED}
+    assert violations_of(with_mappings([{"_A": [A]}], query=suffixed)) == {REQUESTED}
 
 
 def test_shown_mappings_match_the_holding():

@@ -60,7 +60,7 @@ ROUTES = tuple(
     for endpoint in (endpoints if isinstance(endpoints, tuple) else (endpoints,))
 )
 #: Routes that parse more of a request are drawn more often.
-_ASKED = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
+_WEIGHTED_ROUTES = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
 
 
 @st.composite
@@ -249,7 +249,7 @@ def _headers(draw: st.DrawFn, usual: dict[str, str], odd: bool) -> dict[str, str
 def sent(draw: st.DrawFn) -> Sent:
     """Draw any request."""
     odd = draw(st.sampled_from(ODD))
-    method, path, endpoint = draw(st.sampled_from(_ASKED))
+    method, path, endpoint = draw(st.sampled_from(_WEIGHTED_ROUTES))
     version = draw(_versions(endpoint))
     body = draw(bodies(endpoint, version, odd == "body"))
     version_text = draw(_ODD_VERSIONS) if odd == "version" else str(version)

@@ -112,7 +112,11 @@ ROUTES = (
 @divergence("Nodes, allocations and drivers only")
 def _(request: Request, a: Comparable, b: Comparable) -> None:
     route = "/".join(request.route)
-    if b["status"] in (404, 405) and _of_routing(b) and not any(re.fullmatch(pattern, route) for pattern in ROUTES):
+    if (
+        b["status"] in (404, 405)
+        and _is_routing_error(b)
+        and not any(re.fullmatch(pattern, route) for pattern in ROUTES)
+    ):
         _equalize(a, b)
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         for name in of_a.keys() - of_b.keys():
@@ -120,7 +124,7 @@ def _(request: Request, a: Comparable, b: Comparable) -> None:
                 del of_a[name]
 
 
-def _of_routing(reply: Comparable) -> bool:
+def _is_routing_error(reply: Comparable) -> bool:
     """Return whether the response reports an error of the routing or of the version."""
     body = reply["body"]
     return isinstance(body, dict) and isinstance(body.get("error_message"), dict) and "code" in body["error_message"]
@@ -136,13 +140,13 @@ def _(_request: Request, a: Comparable, b: Comparable) -> None:
 
 @divergence("A version that does not exist, at ``/``")
 def _(request: Request, a: Comparable, b: Comparable) -> None:
-    if not request.route and a["status"] == b["status"] == 406 and _of_routing(b):
+    if not request.route and a["status"] == b["status"] == 406 and _is_routing_error(b):
         b["body"] = a["body"]
 
 
 @divergence("The form of the error for an impossible name of a node")
 def _(_request: Request, a: Comparable, b: Comparable) -> None:
-    if a["status"] == 400 and _of_routing(a) and b["status"] in (400, 404, 405):
+    if a["status"] == 400 and _is_routing_error(a) and b["status"] in (400, 404, 405):
         _equalize(a, b)
 
 

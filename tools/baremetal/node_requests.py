@@ -11,7 +11,7 @@ from tools.baremetal.servers import SYMBOL, Request
 from tools.baremetal.world import BAD_TRAITS, TRAITS, World
 
 
-def of_node(world: World, suffix: str = "") -> str:
+def node_path(world: World, suffix: str = "") -> str:
     return f"/v1/nodes/{urllib.parse.quote(world.node(), safe='$')}{suffix}"
 
 
@@ -80,7 +80,7 @@ def list_nodes(world: World) -> Request:
 @weight(7)
 def show_node(world: World) -> Request:
     query = [fields(world, NODE_FIELDS)] if world.chance(0.4) else []
-    base = of_node(world, world.choose([""], ["/", ".json"], 0.08))
+    base = node_path(world, world.choose([""], ["/", ".json"], 0.08))
     return world.request("GET", path(base, *odd_arguments(world, list(query))), None, 5)
 
 
@@ -107,37 +107,37 @@ def change_node(world: World) -> Request:
         body = [
             {"op": operation, "path": "/instance_uuid"} | ({} if operation == "remove" else {"value": world.instance()})
         ]
-    return world.request("PATCH", of_node(world), body, 65)
+    return world.request("PATCH", node_path(world), body, 65)
 
 
 @weight(3)
 def delete_node(world: World) -> Request:
-    return world.request("DELETE", of_node(world), None, 5)
+    return world.request("DELETE", node_path(world), None, 5)
 
 
 @weight(8)
 def traits(world: World) -> Request:
     form = world.random.random()
     if form < 0.25:
-        return world.request("GET", of_node(world, "/traits"), None, 37)
+        return world.request("GET", node_path(world, "/traits"), None, 37)
     if form < 0.5:
         body: Any = {"traits": world.traits(3)}
         if world.chance(0.05):
             body = world.random.choice([{}, [], {"traits": None}, {"traits": [], "bogus": 1}, None])
-        return world.request("PUT", of_node(world, "/traits"), body, 37)
+        return world.request("PUT", node_path(world, "/traits"), body, 37)
     trait = world.choose(TRAITS, [bad for bad in BAD_TRAITS if isinstance(bad, str) and bad], 0.06)
-    trait_path = of_node(world, f"/traits/{urllib.parse.quote(trait)}")
+    trait_path = node_path(world, f"/traits/{urllib.parse.quote(trait)}")
     if form < 0.75:
         return world.request("PUT", trait_path, world.choose([None, {}], [{"traits": ["CUSTOM_BIG"]}]), 37)
-    return world.request("DELETE", of_node(world, "/traits") if form > 0.95 else trait_path, None, 37)
+    return world.request("DELETE", node_path(world, "/traits") if form > 0.95 else trait_path, None, 37)
 
 
 @weight(5)
 def maintenance(world: World) -> Request:
     if world.chance(0.5):
-        return world.request("DELETE", of_node(world, "/maintenance"), None, 5)
+        return world.request("DELETE", node_path(world, "/maintenance"), None, 5)
     body = world.choose([{}, None, {"reason": "broken"}, {"reason": None}], [{"reason": 5}, {"bogus": 1}], 0.06)
-    return world.request("PUT", of_node(world, "/maintenance"), body, 5)
+    return world.request("PUT", node_path(world, "/maintenance"), body, 5)
 
 
 @weight(9)
@@ -167,12 +167,12 @@ def power(world: World) -> Request:
         body = world.random.choice(
             [{}, [], None, {"target": "power on", "timeout": 5}, {"target": "power on", "timeout": 0}]
         )
-    return world.request("PUT", of_node(world, "/states/power"), body, 27)
+    return world.request("PUT", node_path(world, "/states/power"), body, 27)
 
 
 @weight(4)
 def other_views(world: World) -> Request:
-    paths = [of_node(world, "/states"), of_node(world, "/validate"), "/v1/drivers", "/", "/v1", "/v1/"]
+    paths = [node_path(world, "/states"), node_path(world, "/validate"), "/v1/drivers", "/", "/v1", "/v1/"]
     return world.request("GET", world.random.choice([*paths, "/v1/drivers/fake-hardware", "/v1/drivers/nope"]))
 
 
@@ -186,7 +186,9 @@ def odd_requests(world: World) -> Request:
         f"/v1/allocations/{world.uuid()}/x",
         "/v1/nodes",
     ]
-    paths += [of_node(world, suffix) for suffix in ("", "/nope", "/states", "/traits", "/allocation/x", "/traits/x/y")]
+    paths += [
+        node_path(world, suffix) for suffix in ("", "/nope", "/states", "/traits", "/allocation/x", "/traits/x/y")
+    ]
     paths += ["/", "/v1", "/v2", "/nope", "/v1/nope", "/v1/drivers", "/v1/v1/nodes"]
     target = world.random.choice(paths).replace(" ", "%20")
     if method == "DELETE":  # must not delete anything

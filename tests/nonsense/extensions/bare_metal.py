@@ -14,7 +14,7 @@ from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.api import TABLE
 from placement.http.endpoint import Endpoint
 from tests import json_strategies
-from tests.nonsense.odd_values import MONSTERS as THINGS
+from tests.nonsense.odd_values import MONSTERS as COMMON_MONSTERS
 from tests.nonsense.odd_values import NOWHERE, Sent, usual_headers
 from tests.nonsense.strategies import ANY_TEXT, mostly, with_trap
 from tests.nonsense.text_positions import Place
@@ -63,7 +63,7 @@ _PATHS = (
     *("/traits", "/uuid", "", "/", "name", "/extra/", "/extra/~", "/extra/~2", "/driver_info/x", "/lessee", "/fault"),
 )
 #: Bodies, with patches whose value is nested more deeply than Python's recursion limit, but less than the decoder's.
-MONSTERS = THINGS + tuple(
+MONSTERS = COMMON_MONSTERS + tuple(
     b'[{"op": "add", "path": "%s", "value": %s}]' % (path, b'{"a":' * depth + b"1" + b"}" * depth)
     for path, depth in ((b"/extra", 32), (b"/extra", 500), (b"/extra/a", 900), (b"/name", 900), (b"x", 900))
 )
@@ -163,12 +163,12 @@ _ALLOCATION = {"resource_class": CLASS}
 
 def places() -> Iterator[Place]:
     """Return requests with a place for a text."""
-    yield from _in_paths()
-    yield from _in_queries()
-    yield from _in_bodies()
+    yield from _path_places()
+    yield from _query_places()
+    yield from _body_places()
 
 
-def _in_paths() -> Iterator[Place]:
+def _path_places() -> Iterator[Place]:
     for path in ("nodes/TRAP", "allocations/TRAP", "nodes/TRAP/allocation", "nodes/free/traits/TRAP", "TRAP"):
         yield Place("GET", f"{_V1}/{path}")
         yield Place("DELETE", f"{_V1}/{path}")
@@ -178,7 +178,7 @@ def _in_paths() -> Iterator[Place]:
     yield Place("PUT", f"{_V1}/nodes/TRAP/maintenance", body={"reason": "TRAP"})
 
 
-def _in_queries() -> Iterator[Place]:
+def _query_places() -> Iterator[Place]:
     for name in (*_PARAMETERS, "TRAP"):
         yield Place("GET", f"{_V1}/nodes", f"{name}=TRAP")
         yield Place("GET", f"{_V1}/allocations", f"{name}=TRAP")
@@ -186,7 +186,7 @@ def _in_queries() -> Iterator[Place]:
         yield Place("GET", f"{_V1}/{path}", "fields=TRAP")
 
 
-def _in_bodies() -> Iterator[Place]:
+def _body_places() -> Iterator[Place]:
     for name in ("name", "uuid", "resource_class", "owner", "lessee", "driver", "description", "TRAP"):
         yield Place("POST", f"{_V1}/nodes", body=_NODE | {name: "TRAP"})
     for value in ({"TRAP": "TRAP"}, {"a": ["TRAP"]}):

@@ -34,7 +34,7 @@ ROUTES = tuple(
     if isinstance(endpoint, Endpoint)
 )
 #: Routes that parse more of a request are drawn more often.
-_ASKED = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
+_WEIGHTED_ROUTES = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
 _IDENTS = (*PROVIDERS, "root", "child", "nothing")
 
 
@@ -77,7 +77,7 @@ def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
 def sent(draw: st.DrawFn) -> Sent:
     """Draw any request to this API."""
     odd = draw(st.sampled_from(("nothing", "query", "path", "method", "body")))
-    method, path, endpoint = draw(st.sampled_from(_ASKED))
+    method, path, endpoint = draw(st.sampled_from(_WEIGHTED_ROUTES))
     body = draw(bodies(endpoint, OLDEST, odd == "body"))
     methods = st.sampled_from(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "", "\xc9"))
     return Sent(
