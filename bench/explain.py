@@ -162,9 +162,9 @@ def measure(snapshot: Snapshot, text: str, repeat: int) -> None:
     searched = median(lambda: find(query, snapshot, Settings(max_candidates=1000)), repeat)
     explained = median(lambda: explain(query, snapshot), repeat)
     result = explain(query, snapshot)
-    cut = "" if result.complete else ", cut short"
+    remark = "" if result.complete else ", cut short"
     print(f"  search {searched:7.1f} ms   explanation {explained:7.1f} ms   {text}")
-    print(f"      {result.summary[:150]} [{len(result.relaxations)} relaxations{cut}]", flush=True)
+    print(f"      {result.summary[:150]} [{len(result.relaxations)} relaxations{remark}]", flush=True)
 
 
 if __name__ == "__main__":

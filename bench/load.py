@@ -221,13 +221,13 @@ class _Connection:
     def follow(self, answer: Answer | None, more: bool) -> bool:
         """Send the response to the client and, if ``more``, begin its next step; return whether it continues."""
         try:
-            wish = self._client.send(answer)
+            step = self._client.send(answer)
         except StopIteration:
             return False
         if more:
-            self.resumes = time.perf_counter() + wish if isinstance(wish, float) else None
+            self.resumes = time.perf_counter() + step if isinstance(step, float) else None
             if self.resumes is None:
-                self.begin(wish)
+                self.begin(step)
         return more
 
     def close(self) -> None:

@@ -281,13 +281,13 @@ def _grown(samples: dict[int, Sample], slices: int) -> list[str]:
     # Only the last slice, if the run is too short for a second half.
     half = [samples[number] for number in range(min(slices // 2 + 1, slices - 1), slices)]
     third = max(1, len(half) // 3)
-    early, late = half[:third], half[-third:]
+    first, last = half[:third], half[-third:]
     grown = []
-    megabytes = [statistics.median(sample.megabytes for sample in part) for part in (early, late)]
+    megabytes = [statistics.median(sample.megabytes for sample in part) for part in (first, last)]
     print(f"memory of the workers after the last reload: {megabytes[0]:.0f} MB, at the end: {megabytes[1]:.0f} MB")
     if megabytes[1] > megabytes[0] * _GROWTH + _NOISE_MB:
         grown.append(f"memory grew from {megabytes[0]:.0f} MB to {megabytes[1]:.0f} MB")
-    connections = [max(sample.connections for sample in part) for part in (early, late)]
+    connections = [max(sample.connections for sample in part) for part in (first, last)]
     print(f"connections at most: {connections[0]}, at the end: {connections[1]}")
     if connections[1] > connections[0]:
         grown.append(f"connections grew from {connections[0]} to {connections[1]}")

@@ -108,8 +108,8 @@ class RemainingTests:
 
 
 def _usual(file: str) -> float:
-    _, _, below = file.partition("/")
-    return _USUAL.get(below.partition("/")[0], 0.5)
+    _, _, path = file.partition("/")
+    return _USUAL.get(path.partition("/")[0], 0.5)
 
 
 def _file_of(name: str) -> str:

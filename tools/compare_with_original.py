@@ -139,22 +139,22 @@ class Responses:
         class_names: dict[str, None] = {}
         aggregates: dict[str, None] = {}
         for provider in providers:
-            here = f"/resource_providers/{provider['uuid']}"
-            inventories = self._body(f"{here}/inventories").get("inventories", ())
+            provider_path = f"/resource_providers/{provider['uuid']}"
+            inventories = self._body(f"{provider_path}/inventories").get("inventories", ())
             class_names |= dict.fromkeys(inventories)
-            aggregates |= dict.fromkeys(self._body(f"{here}/aggregates").get("aggregates", ()))
-            yield from self._paths_of_provider(provider, here, inventories)
+            aggregates |= dict.fromkeys(self._body(f"{provider_path}/aggregates").get("aggregates", ()))
+            yield from self._paths_of_provider(provider, provider_path, inventories)
         yield from self._paths_of_consumers([provider["uuid"] for provider in providers])
         yield from self._paths_of_lists(list(class_names), list(aggregates), traits)
         yield from ((path, 0) for path in self._more)
 
     @staticmethod
     def _paths_of_provider(
-        provider: dict[str, Any], here: str, inventories: Iterable[str]
+        provider: dict[str, Any], provider_path: str, inventories: Iterable[str]
     ) -> Iterator[tuple[str, int]]:
         parts = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
-        yield from ((here + part, since) for part, since in parts.items())
-        yield from ((f"{here}/inventories/{name}", 0) for name in (*inventories, "CUSTOM_NOT_THERE"))
+        yield from ((provider_path + part, since) for part, since in parts.items())
+        yield from ((f"{provider_path}/inventories/{name}", 0) for name in (*inventories, "CUSTOM_NOT_THERE"))
         yield _path("/resource_providers", uuid=provider["uuid"]), 0
         yield _path("/resource_providers", in_tree=provider["uuid"]), 14
         if provider["name"]:

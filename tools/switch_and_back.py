@@ -130,8 +130,8 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
         body = {"allocations": allocations, **owner, "consumer_generation": None}
         if number % 3 == 0:
             old = [
-                {"resource_provider": {"uuid": at}, "resources": there["resources"]}
-                for at, there in allocations.items()
+                {"resource_provider": {"uuid": provider}, "resources": allocation["resources"]}
+                for provider, allocation in allocations.items()
             ]
             send(url, "PUT", f"/allocations/{consumer}", {"allocations": old}, version="1.7")
         elif number % 3 == 1:
@@ -139,8 +139,8 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
         else:
             send(url, "PUT", f"/allocations/{consumer}", {**body, "consumer_type": "INSTANCE"})
     moved = send(url, "GET", f"/allocations/{consumers[1]}")
-    there = {nodes[3][0]: {"resources": {"VCPU": 3}}}
-    moved |= {"allocations": there, "consumer_type": "MIGRATION"}
+    target = {nodes[3][0]: {"resources": {"VCPU": 3}}}
+    moved |= {"allocations": target, "consumer_type": "MIGRATION"}
     send(url, "POST", "/allocations", {consumers[1]: moved})
     send(url, "DELETE", f"/allocations/{consumers[0]}")
 

@@ -314,8 +314,8 @@ def test_operations_of_the_real_service_violate_nothing(database):
             ]
         )
         client(method, below if below == "/reshaper" else f"{path}{below}", body)
-        for about in ("", "/inventories", "/traits", "/aggregates"):
-            client("GET", f"{path}{about}")
+        for page in ("", "/inventories", "/traits", "/aggregates"):
+            client("GET", f"{path}{page}")
     assert contents(history(*client.operations)) == []
     missing = [
         operation

@@ -195,8 +195,8 @@ def test_consumers_of_full_providers_can_be_swapped(storm, round_):
         assert storm.ask("POST", "/allocations", {first: holding([host1]), second: holding([host2])}).status == 204
 
     def swap(first, second):
-        for generation, (to, other) in enumerate([(host2, host1), (host1, host2), (host2, host1)], start=1):
-            body = {first: holding([to], generation), second: holding([other], generation)}
+        for generation, (target, other) in enumerate([(host2, host1), (host1, host2), (host2, host1)], start=1):
+            body = {first: holding([target], generation), second: holding([other], generation)}
             yield storm.ask("POST", "/allocations", body)
 
     answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))

@@ -108,8 +108,8 @@ _GROUPED = ("resources", "required", "member_of", "in_tree")
 
 @st.composite
 def _parameters(draw: st.DrawFn, name: str, odd: bool) -> tuple[str, str]:
-    about = ABOUT.get(name, ANY_TEXT)
-    words = [draw(mostly(about, ANY_TEXT, 3) if odd else about) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    values = ABOUT.get(name, ANY_TEXT)
+    words = [draw(mostly(values, ANY_TEXT, 3) if odd else values) for _ in range(draw(st.sampled_from((1, 1, 2))))]
     suffix = draw(_SUFFIXES) if name in _GROUPED and odd else ""
     return name + suffix, draw(mostly(st.just(""), _SIGNS, 3)) + ",".join(words)
 

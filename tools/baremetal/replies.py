@@ -125,13 +125,13 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         lines = []
         for name in sorted(a.keys() | b.keys()):
-            here = f"{at}.{name}" if at else name
+            place = f"{at}.{name}" if at else name
             if name not in b:
-                lines.append(f"{here}: only in A: {short(a[name])}")
+                lines.append(f"{place}: only in A: {short(a[name])}")
             elif name not in a:
-                lines.append(f"{here}: only in B: {short(b[name])}")
+                lines.append(f"{place}: only in B: {short(b[name])}")
             else:
-                lines += differences(a[name], b[name], here)
+                lines += differences(a[name], b[name], place)
         return lines
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return [line for n, pair in enumerate(zip(a, b, strict=True)) for line in differences(*pair, f"{at}[{n}]")]
