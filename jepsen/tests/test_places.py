@@ -205,21 +205,21 @@ IN = claim_one(2, 5, ONE, A)
         [IN, claim_one(30, 40, TWO, B, apart_from=[ONE])],
         [claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, claim_one(30, 40, TWO, A, apart_from=[THREE])],
-        # It left at the same time, or just before by an open operation.
+        # The named consumer left at the same time, or just before by an open operation.
         [IN, release(25, 35, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, release(25, None, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, move(32, 38, ONE, B), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It came at the same time, or to an unknown place.
+        # The named consumer came at the same time, or to an unknown place.
         [claim_one(25, 35, ONE, A), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [claim(10, None, [request(ONE)]), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It was apart when it was claimed, but no longer is.
+        # The places were apart when they were claimed, but are not after a move.
         [IN, claim_one(30, 40, TWO, B, apart_from=[ONE]), move(50, 60, ONE, B)],
         [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, STRANGE, apart_from=[ONE])],
         [IN, move(30, 40, ONE, B, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD)],
         [claim_both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
         [claim_both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
-        # One may have left before the other came, unless both came at the same time.
+        # The first consumer may have left before the second one came.
         [claim_both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
         [claim_both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
         # An equal request shows the current place.
@@ -236,7 +236,7 @@ def test_places_apart_violate_nothing(operations):
         [IN, claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, claim_one(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
         [IN, release(50, 60, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It is in the tree before and after its move.
+        # The named consumer is in the tree before and after its move.
         [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD, apart_from=[ONE])],
         [claim_both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
@@ -277,7 +277,7 @@ def test_requests_that_name_each_other_are_apart():
         [IN, claim_one(30, 40, TWO, STRANGE, together_with=[ONE])],
         [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [claim_both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
-        # It moved to an unknown place, or they move together.
+        # The named consumer moved to an unknown place, or both move together.
         [IN, move(10, None, ONE, A), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [
             IN,
@@ -338,7 +338,7 @@ def test_trees_are_known_for_unmoved_providers_that_share_nothing():
     renamed = call(2, 3, "PUT", f"/resource_providers/{A}", {"name": "b"}, reply={"generation": 0})
     for change in (sharing, into):
         assert not violations_of(change, IN, late)
-        # Nor is the tree of its child known.
+        # The tree of a child of a moved provider is unknown, too.
         assert change is sharing or not violations_of(
             change, claim_one(10, 20, ONE, CHILD), claim_one(30, 40, TWO, CHILD, apart_from=[ONE])
         )
@@ -357,13 +357,13 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
     [
         [LOST, shows_nothing(30, 40, ONE), shows_nothing(50, 60, TWO)],
         [LOST, shows_place(30, 40, ONE, A), shows_place(50, 60, TWO, B)],
-        # It takes effect between the reads, or one consumer was released since.
+        # The request takes effect between the reads, or one consumer was released since.
         [LOST, shows_nothing(30, 40, ONE), shows_place(35, 60, TWO, B)],
         [LOST, shows_place(50, 60, ONE, A), shows_nothing(20, 55, TWO)],
         [LOST, shows_place(30, 40, ONE, A), release(50, 60, TWO), shows_nothing(70, 80, TWO)],
         # Without all_or_nothing, each consumer is placed or not.
         [claim(10, None, PAIR), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
-        # It is unknown which request took effect; one consumer held its place before.
+        # Either request may have taken effect; or one consumer held its place before.
         [LOST, claim(15, None, [request(ONE)]), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         [
             claim(2, 3, PAIR[:1], [result(ONE, A)]),
@@ -388,9 +388,9 @@ def test_lost_requests_that_claim_for_all_or_none_violate_nothing(operations):
         [LOST, shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         [LOST, shows_nothing(50, 60, TWO), shows_place(30, 40, ONE, A), shows_nothing(70, 80, TWO)],
         [LOST, claim(15, None, PAIR, all_or_nothing=True), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
-        # A repeated request finds one of them.
+        # A repeated request finds one of the consumers placed.
         [LOST, claim(30, 40, PAIR, [result(ONE, A, outcome="held"), result(TWO, B)], all_or_nothing=True)],
-        # The other one got its place from another request.
+        # The other consumer got its place from another request.
         [
             claim(2, 3, [request(ONE, "resources=VCPU:2,MEMORY_MB:0")], [result(ONE, A)]),
             LOST,
