@@ -152,7 +152,7 @@ def test_no_client_is_refused_a_free_node(refuse):
     assert violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 6), refuse(7, 8)) == {explained}
     assert not violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 9), refuse(7, 8))
     assert not violations(refusals, node(), claim(3, None, ONE), refuse(7, 8))
-    # A changed node may be free, or not, and so may one that may be lost.
+    # A changed node may be free or not, as may a node whose creation may be lost.
     maintenance = call(5, 6, "PUT", f"/baremetal/v1/nodes/{NODE}/maintenance", {}, status=202)
     assert not violations(refusals, node(), maintenance, refuse(7, 8))
     assert not violations(refusals, node(), refuse(17, 18), events=[loss(10, 12)])
