@@ -205,9 +205,9 @@ def _exclude_each_other(statement: Statement, other: Statement) -> bool:
 class _Separation:
     """The division of reads into those before a loss and those after it.
 
-    Two reads that exclude each other are on different sides.  With a read, all reads that ended earlier are before the
-    loss, or all reads that began later are after it.  This is a 2-SAT formula, so trying one side and then the other
-    never needs backtracking.
+    Two reads that exclude each other are on different sides.  If a read is before the loss, so are all reads that ended
+    before it began; if it is after the loss, so are all reads that began after it ended.  This is a 2-SAT formula, so
+    trying one side and then the other never needs backtracking.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:

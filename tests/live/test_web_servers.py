@@ -90,7 +90,7 @@ def test_the_openstack_command_works_through_a_web_server(service, openstack_com
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_a_load_balancer_needs_no_password(service):
-    """The root, with and without a slash: devstack waits for the one, haproxy requests the other."""
+    """The root responds with and without a slash, as does the health check."""
     for path in ("/", "", "/healthcheck"):
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):

@@ -1,4 +1,4 @@
-"""Many clients at once: never over capacity, no refusal of what fits, never a 5xx.
+"""Many clients at once: no provider is over-committed, no claim that fits is refused, and no response is a 5xx.
 
 After each storm the `storm` fixture looks for contradictions in the responses, and for flaws in the database.
 """
