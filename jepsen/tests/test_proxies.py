@@ -67,7 +67,7 @@ def test_transactions_are_cut_at_their_commit(cluster, nemesis):
         harmed, other = numbers(observation)
         opened = [operation for operation in observation.of(harmed).failures if operation.is_open]
         stored = stored_operations(cluster, opened)
-        # Otherwise the cut transactions were internal ones that register feed writers.
+        # Without such an operation, the cut transactions were internal ones that register feed writers.
         if stored or (opened and not nemesis.forwards):
             break
     assert observation.detail["cut"] > 0
