@@ -59,7 +59,7 @@ class Fleet:
             for number, _ in enumerate(threads.map(self._make, range(self.nodes)), 1):
                 if number % 100 == 0:
                     print(f"  {number} nodes at {self.server.url}", file=sys.stderr, flush=True)
-        while self._unpowered():
+        while self._busy_nodes():
             time.sleep(0.5)
 
     def _make(self, number: int) -> None:
@@ -69,7 +69,7 @@ class Fleet:
         self.server.call("PATCH", f"/v1/nodes/{uuid}", change)
         self.server.call("PUT", f"/v1/nodes/{uuid}/states/power", {"target": "power on"})
 
-    def _unpowered(self) -> int:
+    def _busy_nodes(self) -> int:
         nodes = self.server.call("GET", "/v1/nodes?fields=power_state,reservation")["nodes"]
         return sum(node["power_state"] is None or node["reservation"] is not None for node in nodes)
 
@@ -108,8 +108,8 @@ def allocate(fleet: Fleet, clients: int, seconds: float) -> Outcome:
             created = yield fleet.server.request("POST", "/v1/allocations", body)
             allocation = json.loads(created.body)
             while allocation.get("state") == "allocating":
-                shown = yield fleet.server.request("GET", f"/v1/allocations/{allocation['uuid']}")
-                allocation = json.loads(shown.body)
+                reply = yield fleet.server.request("GET", f"/v1/allocations/{allocation['uuid']}")
+                allocation = json.loads(reply.body)
                 if allocation.get("state") == "allocating":
                     yield POLL
             if allocation.get("state") == "active":
@@ -192,8 +192,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
     parser.add_argument("--only", help="scenarios, separated by commas: " + " ".join(s.name for s in SCENARIOS))
     arguments = parser.parse_args()
-    wanted = arguments.only.split(",") if arguments.only else [scenario.name for scenario in SCENARIOS]
-    if unknown := set(wanted) - {scenario.name for scenario in SCENARIOS}:
+    selected = arguments.only.split(",") if arguments.only else [scenario.name for scenario in SCENARIOS]
+    if unknown := set(selected) - {scenario.name for scenario in SCENARIOS}:
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
     print(f"machine: {claims.machine()}")
     with serve_pair.database_server("mariadb") as database:
@@ -208,7 +208,7 @@ def main() -> int:
         reached = [
             report(scenario, list(zip(*rounds(scenario, fleets, arguments.rounds, arguments.seconds), strict=True)))
             for scenario in SCENARIOS
-            if scenario.name in wanted
+            if scenario.name in selected
         ]
     return 0 if all(reached) else 1
 

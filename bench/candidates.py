@@ -31,7 +31,7 @@ from tests import servers
 
 ZONE = fill.aggregate("zone-0")
 FLAT = "resources=VCPU:1,DISK_GB:10,MEMORY_MB:256"
-OF_ZONE = f"{FLAT}&member_of={ZONE}&required={fill.TRAIT}"
+IN_ZONE = f"{FLAT}&member_of={ZONE}&required={fill.TRAIT}"
 NESTED = "resources_C=VCPU:1,MEMORY_MB:256&resources_F=FPGA:1&group_policy=none&same_subtree=_C,_F"
 OWNER = {"project_id": "bench", "user_id": "bench", "consumer_generation": None, "consumer_type": "INSTANCE"}
 
@@ -88,8 +88,8 @@ TOPOLOGIES = (
         "flat",
         10_000,
         (
-            Scenario("flat-10", repeating(f"{OF_ZONE}&limit=10"), 200),
-            Scenario("flat-1000", repeating(f"{OF_ZONE}&limit=1000"), 60),
+            Scenario("flat-10", repeating(f"{IN_ZONE}&limit=10"), 200),
+            Scenario("flat-1000", repeating(f"{IN_ZONE}&limit=1000"), 60),
             Scenario("flat-all", repeating(FLAT), 10),
             Scenario("providers", repeating("", "/resource_providers"), 3),
             Scenario("cycle-4", finding_and_claiming(4), 100),
@@ -99,7 +99,7 @@ TOPOLOGIES = (
         "flat",
         100_000,
         (
-            Scenario("large-10", repeating(f"{OF_ZONE}&limit=10")),
+            Scenario("large-10", repeating(f"{IN_ZONE}&limit=10")),
             Scenario("large-rare", repeating(f"{FLAT}&required={fill.RARE}")),
         ),
     ),
@@ -135,12 +135,12 @@ def measure(
 def report(scenario: Scenario, columns: Sequence[Sequence[load.Result]]) -> None:
     """Print the results; the last column is for this project."""
     for number, results in enumerate(columns, 1):
-        who = "ours" if number == len(columns) else "peer"
-        print(f"  {who}: {claims.summary(results, None)}")
+        label = "ours" if number == len(columns) else "peer"
+        print(f"  {label}: {claims.summary(results, None)}")
     if len(columns) == 2:
         medians = [[result.latency(0.5) for result in results] for results in columns]
         ratios = [peer / ours for peer, ours in zip(*medians, strict=True)]
-        rate = claims.compared(columns[0], columns[1])
+        rate = claims.comparison(columns[0], columns[1])
         goal = f", to reach {scenario.goal:g}" if scenario.goal else ""
         print(f"  median latency {statistics.median(ratios):.1f} times lower{goal}; rate {rate}")
     sys.stdout.flush()
@@ -153,19 +153,19 @@ def run_topology(
     scenarios = [scenario for scenario in topology.scenarios if scenario.name in names]
     compared = arguments.peer and any(scenario.goal for scenario in scenarios)
     urls = {}
-    for who in ("peer", "ours") if compared else ("ours",):
+    for label in ("peer", "ours") if compared else ("ours",):
         url = database.create_database()
         start = (
             (lambda url=url: serve_pair.start_peer(arguments.peer, url))
-            if who == "peer"
+            if label == "peer"
             else (lambda url=url: serve_pair.start_ours(url, arguments.workers))
         )
-        urls[who] = start().url
+        urls[label] = start().url
         fill.fill(url, topology.kind, topology.hosts, topology.used, consumers=1)
-    by_name = {who: claims.connect(url, "admin") for who, url in urls.items()}
+    by_name = {label: claims.connect(url, "admin") for label, url in urls.items()}
     print(f"\n{topology.kind}, {topology.hosts:,} hosts" + (f", {topology.used:.0%} used" if topology.used else ""))
     for scenario in scenarios:
-        pair = [server for who, server in by_name.items() if who == "ours" or scenario.goal]
+        pair = [server for label, server in by_name.items() if label == "ours" or scenario.goal]
         for server in pair:
             # Enough concurrent requests to reach every worker, so that each loads its index before the first round.
             began = time.perf_counter()
@@ -183,14 +183,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=2, help="duration of a scenario on a server in a round")
     parser.add_argument("--workers", type=int, default=2, help="number of processes of this project's service")
     arguments = parser.parse_args()
-    wanted = arguments.only.split(",") if arguments.only else names
-    if unknown := set(wanted) - set(names):
+    selected = arguments.only.split(",") if arguments.only else names
+    if unknown := set(selected) - set(names):
         parser.error(f"no scenario is called {', '.join(sorted(unknown))}")
     print(f"machine: {claims.machine()}")
     for topology in TOPOLOGIES:
-        if any(scenario.name in wanted for scenario in topology.scenarios):
+        if any(scenario.name in selected for scenario in topology.scenarios):
             with serve_pair.database_server("mariadb") as database:
-                run_topology(topology, arguments, wanted, database)
+                run_topology(topology, arguments, selected, database)
     return 0
 
 

@@ -55,13 +55,13 @@ class Column:
     def lines(self, name: str) -> str:
         """Return the lines of the report."""
         ratios = [rate / limit for rate, limit in zip(self.rates, self.limits, strict=True)]
-        workers, database, own = (statistics.median(column) for column in zip(*self.costs, strict=True))
+        workers, database, generator = (statistics.median(column) for column in zip(*self.costs, strict=True))
         return (
             f"{name:8} {statistics.median(self.rates):7,.0f}/s, bare SQL {statistics.median(self.limits):7,.0f}/s: "
             f"{statistics.median(ratios):.1%} of it (rounds: {min(ratios):.1%} to {max(ratios):.1%}); "
             f"{self.refused or 'none'} refused\n"
             f"{'':8} milliseconds of processor time per claim: workers {workers:.2f}, database {database:.2f}, "
-            f"load generator {own:.2f}"
+            f"load generator {generator:.2f}"
         )
 
 
@@ -73,8 +73,8 @@ def measure(
     result = load.run(server, scenario.make(server, CLIENTS), seconds)
     used = [processor_seconds(group) - start for group, start in zip(pids, before, strict=True)]
     column.rates.append(result.rate)
-    workers, database, own = (value * 1000 / result.successes for value in (*used, result.own_seconds))
-    column.costs.append((workers, database, own))
+    workers, database, generator = (value * 1000 / result.successes for value in (*used, result.own_seconds))
+    column.costs.append((workers, database, generator))
     column.refused += result.answers - result.successes
 
 

@@ -143,18 +143,20 @@ def rounds(servers: list[load.Server], scenario: Scenario, count: int, seconds: 
 def summary(results: Sequence[load.Result], workers: int | None) -> str:
     """Return a line for the results of one server in one scenario."""
     statuses = sum((r.statuses for r in results), collections.Counter[int]())
-    others = ", ".join(f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300)
+    failures = ", ".join(
+        f"{n} x {status or 'lost'}" for status, n in sorted(statuses.items()) if not 200 <= status < 300
+    )
     rate = statistics.median(r.rate for r in results)
     middle, tail = (statistics.median(r.latency(share) for r in results) * 1000 for share in (0.5, 0.99))
-    own = sum(r.own_seconds for r in results) / sum(r.answers for r in results)
+    generator = sum(r.own_seconds for r in results) / sum(r.answers for r in results)
     per_worker = f" ({rate / workers:,.0f} per worker)" if workers else ""
     return (
         f"{rate:9,.1f}/s{per_worker}, median {middle:.1f} ms, p99 {tail:.1f} ms; "
-        f"{'not 2xx: ' + others if others else 'all 2xx'}; load generator {own * 1e6:.0f} us per request"
+        f"{'not 2xx: ' + failures if failures else 'all 2xx'}; load generator {generator * 1e6:.0f} us per request"
     )
 
 
-def compared(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
+def comparison(first: Sequence[load.Result], other: Sequence[load.Result]) -> str:
     """Return the ratio of the rates of ``other`` and ``first``: the median and the range of the rounds."""
     if not all(r.successes for r in first):
         return "no ratio: the first had a round without a success"
@@ -208,7 +210,7 @@ def main() -> int:
         for number, results in enumerate(columns, 1):
             print(f"  [{number}] {summary(results, arguments.workers if scenario.make is reading_root else None)}")
             if number > 1:
-                print(f"      {compared(columns[0], results)}")
+                print(f"      {comparison(columns[0], results)}")
             failed = failed or not all(r.successes for r in results)
         record[scenario.name] = [[round(r.rate, 2) for r in results] for results in columns]
         sys.stdout.flush()

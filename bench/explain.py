@@ -93,7 +93,7 @@ class Cloud:
         )
 
 
-def flat(cloud: Cloud, number: int, disk: int = 4000) -> int:
+def add_flat_host(cloud: Cloud, number: int, disk: int = 4000) -> int:
     """Add a host without children."""
     traits = ("HW_CPU_X86_AVX2", *([RARE] if number % 10_000 == 0 else ()))
     host = cloud.provider(traits=traits, VCPU=64, MEMORY_MB=262_144, **({"DISK_GB": disk} if disk else {}))
@@ -101,7 +101,7 @@ def flat(cloud: Cloud, number: int, disk: int = 4000) -> int:
     return host
 
 
-def numa(cloud: Cloud, number: int) -> None:
+def add_numa_host(cloud: Cloud, number: int) -> None:
     """Add a host with two NUMA nodes, each with two devices."""
     host = cloud.provider()
     for _ in range(2):
@@ -115,20 +115,20 @@ def create(kind: str, hosts: int) -> Snapshot:
     cloud = Cloud()
     for number in range(hosts):
         if kind == "flat":
-            flat(cloud, number)
+            add_flat_host(cloud, number)
         elif kind == "pool":
-            host = flat(cloud, number, disk=0)
+            host = add_flat_host(cloud, number, disk=0)
             if number % 2:
                 cloud.rows.aggregates.append((host, POOL))
         else:
-            numa(cloud, number)
+            add_numa_host(cloud, number)
     if kind == "pool":
         pool = cloud.provider(traits=(SHARES,), DISK_GB=100_000)
         cloud.rows.aggregates.append((pool, POOL))
     return cloud.snapshot()
 
 
-def parsed(text: str) -> SearchQuery:
+def query_of(text: str) -> SearchQuery:
     """Return the query of a query string."""
     return parse.search_query(Parameters(parse_qsl(text)), mv.LATEST)
 
@@ -158,13 +158,13 @@ def main() -> None:
 
 def measure(snapshot: Snapshot, text: str, repeat: int) -> None:
     """Print the times of one query."""
-    query = parsed(text)
+    query = query_of(text)
     searched = median(lambda: find(query, snapshot, Settings(max_candidates=1000)), repeat)
     explained = median(lambda: explain(query, snapshot), repeat)
     result = explain(query, snapshot)
-    cut = "" if result.complete else ", cut short"
+    remark = "" if result.complete else ", cut short"
     print(f"  search {searched:7.1f} ms   explanation {explained:7.1f} ms   {text}")
-    print(f"      {result.summary[:150]} [{len(result.relaxations)} relaxations{cut}]", flush=True)
+    print(f"      {result.summary[:150]} [{len(result.relaxations)} relaxations{remark}]", flush=True)
 
 
 if __name__ == "__main__":

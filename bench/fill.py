@@ -121,7 +121,7 @@ class Filler:
             ("id", "uuid", "name", "generation", "root_provider_id", "parent_provider_id"),
             (
                 (provider, self._uuid(), f"{self._topology}-{root}{node.name and '-' + node.name}", 1, root, parent)
-                for node, provider, root, parent in self._each()
+                for node, provider, root, parent in self._provider_rows()
             ),
         )
         self._insert(
@@ -132,7 +132,7 @@ class Filler:
             ),
             (
                 (provider, self._classes[name], total, ratio, 0, 1, total, 1)
-                for node, provider, _, _ in self._each()
+                for node, provider, _, _ in self._provider_rows()
                 for name, (total, ratio) in node.inventory.items()
             ),
         )
@@ -146,7 +146,7 @@ class Filler:
             ("resource_provider_id", "trait_id"),
             (
                 (provider, traits[name])
-                for node, provider, root, _ in self._each()
+                for node, provider, root, _ in self._provider_rows()
                 for name in (*node.traits, *(self._traits(root) if node.parent is None else ()))
             ),
         )
@@ -173,7 +173,7 @@ class Filler:
             ("resource_provider_id", "resource_class_id", "consumer_id", "used"),
             (
                 (provider, self._classes[name], names[root, number], amount)
-                for node, provider, root, _ in self._each()
+                for node, provider, root, _ in self._provider_rows()
                 for name, (total, ratio) in node.inventory.items()
                 for number, amount in enumerate(_shares(int(total * ratio * used), consumers))
                 if amount
@@ -197,7 +197,7 @@ class Filler:
     def _roots(self) -> range:
         return range(self._first, self._first + self._hosts * len(self._nodes), len(self._nodes))
 
-    def _each(self) -> Iterator[tuple[Node, int, int, int | None]]:
+    def _provider_rows(self) -> Iterator[tuple[Node, int, int, int | None]]:
         """Yield every provider with its id, the id of its root and the id of its parent."""
         for root in self._roots():
             for place, node in enumerate(self._nodes):

@@ -37,15 +37,15 @@ def measure(cluster: Hosts, number: int, seconds: float) -> str:
     processes = [[service.pid for service in cluster.services], *([server.child.pid] for server in cluster.servers)]
     before = [processor_seconds(pids) for pids in processes]
     with ThreadPoolExecutor(number) as threads:
-        results = [*threads.map(lambda server, own: load.run(server, own, seconds), servers, clients)]
+        results = [*threads.map(lambda server, group: load.run(server, group, seconds), servers, clients)]
     used = [processor_seconds(pids) - start for pids, start in zip(processes, before, strict=True)]
     claimed = sum(result.successes for result in results)
-    others = sum(sum(result.statuses.values()) for result in results) - claimed
-    of_service, *of_servers = (seconds / claimed * 1000 for seconds in used)
+    refused = sum(sum(result.statuses.values()) for result in results) - claimed
+    service_ms, *server_ms = (seconds / claimed * 1000 for seconds in used)
     rate = claimed / max(result.seconds for result in results)
     return (
-        f"{cluster.name:22} {number} services: {rate:6,.0f}/s, {others or 'none'} refused; milliseconds of processor "
-        f"time per claim: services {of_service:.2f}, database servers {', '.join(f'{each:.2f}' for each in of_servers)}"
+        f"{cluster.name:22} {number} services: {rate:6,.0f}/s, {refused or 'none'} refused; milliseconds of processor "
+        f"time per claim: services {service_ms:.2f}, database servers {', '.join(f'{ms:.2f}' for ms in server_ms)}"
     )
 
 

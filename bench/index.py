@@ -49,7 +49,7 @@ class Duration:
     processor: float
 
 
-def timed(work: Callable[[], object]) -> Duration:
+def duration_of(work: Callable[[], object]) -> Duration:
     """Return the duration of a call."""
     wall, processor = time.perf_counter(), time.process_time()
     work()
@@ -65,8 +65,8 @@ def memory() -> tuple[int, int]:
 
 def show(title: str, durations: Sequence[Duration]) -> None:
     """Print one line of the result."""
-    wall = sorted(1000 * each.wall for each in durations)
-    processor = statistics.median(1000 * each.processor for each in durations)
+    wall = sorted(1000 * duration.wall for duration in durations)
+    processor = statistics.median(1000 * duration.processor for duration in durations)
     percentiles = [wall[len(wall) * percent // 100] for percent in (10, 50, 99)]
     print(f"{title:<44}" + "".join(f"{figure:9.2f} ms" for figure in (*percentiles, processor)), flush=True)
 
@@ -114,7 +114,7 @@ def refreshes(live_index: LiveIndex, repeat: int, before: Callable[[], object] =
     durations = []
     for _ in range(repeat):
         before()
-        durations.append(timed(live_index.current))
+        durations.append(duration_of(live_index.current))
     return durations
 
 
@@ -129,7 +129,7 @@ def main() -> None:
         before, _ = memory()
         live_index = LiveIndex(database)
         print(f"{'':<44}{'p10':>12}{'median':>12}{'p99':>12}{'processor':>12}")
-        duration = timed(live_index.current)
+        duration = duration_of(live_index.current)
         loaded, peak = memory()
         count = len(live_index.current())
         show(f"load {count:,} providers", [duration])

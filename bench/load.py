@@ -195,9 +195,9 @@ class _Connection:
         assert self._socket is not None
         with contextlib.suppress(BlockingIOError, ssl.SSLWantWriteError):  # still connecting
             self._unsent = self._unsent[self._socket.send(self._unsent) :]
-        wanted = selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ
-        if self._selector.get_key(self._socket).events != wanted:
-            self._selector.modify(self._socket, wanted, self)
+        events = selectors.EVENT_WRITE if self._unsent else selectors.EVENT_READ
+        if self._selector.get_key(self._socket).events != events:
+            self._selector.modify(self._socket, events, self)
 
     def ready(self) -> Answer | None:
         """Continue the request; return the response once it is complete, else None."""
@@ -221,13 +221,13 @@ class _Connection:
     def follow(self, answer: Answer | None, more: bool) -> bool:
         """Send the response to the client and, if ``more``, begin its next step; return whether it continues."""
         try:
-            wish = self._client.send(answer)
+            step = self._client.send(answer)
         except StopIteration:
             return False
         if more:
-            self.resumes = time.perf_counter() + wish if isinstance(wish, float) else None
+            self.resumes = time.perf_counter() + step if isinstance(step, float) else None
             if self.resumes is None:
-                self.begin(wish)
+                self.begin(step)
         return more
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
     """Run clients for some seconds; requests in progress at the end are completed and counted."""
     statuses: collections.Counter[int] = collections.Counter()
     latencies: list[float] = []
-    own, start = time.process_time(), time.perf_counter()
+    processor_start, start = time.process_time(), time.perf_counter()
     with selectors.DefaultSelector() as selector:
         connections = {_Connection(server, client, selector) for client in clients}
         busy = set(connections)
@@ -261,10 +261,12 @@ def run(server: Server, clients: Iterable[Client], seconds: float) -> Result:
                     if not connection.follow(answer, more=now - start < seconds):
                         busy.discard(connection)
                 now = time.perf_counter()
-                for connection in [each for each in busy if each.resumes is not None and each.resumes <= now]:
+                for connection in [
+                    connection for connection in busy if connection.resumes is not None and connection.resumes <= now
+                ]:
                     if not connection.follow(None, more=now - start < seconds):
                         busy.discard(connection)
         finally:
             for connection in connections:
                 connection.close()
-    return Result(statuses, time.perf_counter() - start, sorted(latencies), time.process_time() - own)
+    return Result(statuses, time.perf_counter() - start, sorted(latencies), time.process_time() - processor_start)

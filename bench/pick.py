@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from bench.explain import Cloud, flat, parsed
+from bench.explain import Cloud, add_flat_host, query_of
 from placement.extensions.v1.pick.picker import Picker, PickRequest
 from placement.extensions.v1.pick.strategy import Preference, Strategy
 from placement.index.snapshot import Snapshot
@@ -37,7 +37,7 @@ STRATEGIES = {
 }
 
 
-def nested(cloud: Cloud, number: int) -> None:
+def add_nested_host(cloud: Cloud, number: int) -> None:
     """Add a host with two NUMA nodes, each with two GPUs and a NIC; every other host uses a third of its GPUs."""
     host = cloud.provider()
     for _ in range(2):
@@ -51,8 +51,8 @@ def nested(cloud: Cloud, number: int) -> None:
 
 #: A function that adds a host, and a query, by cloud.
 CLOUDS: dict[str, tuple[Callable[[Cloud, int], object], str]] = {
-    "flat": (flat, "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"),
-    "nested": (nested, NESTED),
+    "flat": (add_flat_host, "resources=VCPU:2,MEMORY_MB:4096,DISK_GB:20"),
+    "add_nested_host": (add_nested_host, NESTED),
 }
 
 
@@ -92,8 +92,8 @@ def main() -> None:
             add(cloud, number)
         snapshot = cloud.snapshot()
         print(f"{name}: {arguments.hosts:,} hosts, {len(snapshot):,} providers, {text}")
-        measure(snapshot, parsed(text), 1, arguments.repeat * 10)
-        measure(snapshot, parsed(text), arguments.requests, arguments.repeat)
+        measure(snapshot, query_of(text), 1, arguments.repeat * 10)
+        measure(snapshot, query_of(text), arguments.requests, arguments.repeat)
 
 
 if __name__ == "__main__":

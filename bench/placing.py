@@ -195,7 +195,7 @@ def measure(run: Run, case: Case) -> bool:
 
 def fill_up(run: Run, clients: int = 4) -> bool:
     """Claim until 95 % of a new cloud is used, and report; return whether latency is flat and no refusal wrong."""
-    cloud = run.clouds.new("flat", run.hosts)
+    cloud = run.clouds.create("flat", run.hosts)
     filling = until_full.Cloud(run.hosts, 0.95, cloud.replies)
     load.run(cloud.server, filling.clients(cloud.server, clients), math.inf)
     wrong = filling.refusals.wrong(placing_checks.largest_free_share(cloud.database_url))

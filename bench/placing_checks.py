@@ -6,22 +6,26 @@ import collections
 from collections.abc import Mapping
 
 import sqlalchemy as sa
-from placing_requests import Held
+from placing_requests import Allocations
 
 from placement.db.engine.dialects import normalise
 from placement.db.schema import tables
 
 
-def failures(database_url: str, held: Mapping[str, Held], together: bool) -> list[str]:
+def failures(database_url: str, holdings: Mapping[str, Allocations], together: bool) -> list[str]:
     """Return the violations in the database, as sentences.
 
     Args:
-        held: The allocations of consumers according to the responses.
+        holdings: The allocations of consumers according to the responses.
         together: Whether all providers of a consumer must be below one NUMA node.
     """
     engine = sa.create_engine(normalise(database_url))
     with engine.connect() as db:
-        sentences = [*_over_committed(db), *_different(db, held), *(_divided(db, held) if together else ())]
+        sentences = [
+            *_over_committed(db),
+            *_differences(db, holdings),
+            *(_numa_violations(db, holdings) if together else ()),
+        ]
     engine.dispose()
     return sentences
 
@@ -29,18 +33,20 @@ def failures(database_url: str, held: Mapping[str, Held], together: bool) -> lis
 def largest_free_share(database_url: str) -> float:
     """Return the largest free share of a host's capacity, for flat hosts of equal capacity."""
     engine = sa.create_engine(normalise(database_url))
-    usage, of = tables.allocations, tables.inventories
+    usage, inventories = tables.allocations, tables.inventories
     used = sa.func.coalesce(
         sa.select(sa.func.sum(usage.c.used))
         .where(
-            usage.c.resource_provider_id == of.c.resource_provider_id,
-            usage.c.resource_class_id == of.c.resource_class_id,
+            usage.c.resource_provider_id == inventories.c.resource_provider_id,
+            usage.c.resource_class_id == inventories.c.resource_class_id,
         )
         .scalar_subquery(),
         0,
     )
-    capacity = (of.c.total - of.c.reserved) * of.c.allocation_ratio
-    free = sa.select(sa.func.min((capacity - used) / capacity).label("share")).group_by(of.c.resource_provider_id)
+    capacity = (inventories.c.total - inventories.c.reserved) * inventories.c.allocation_ratio
+    free = sa.select(sa.func.min((capacity - used) / capacity).label("share")).group_by(
+        inventories.c.resource_provider_id
+    )
     with engine.connect() as db:
         share = db.execute(sa.select(sa.func.max(free.subquery().c.share))).scalar()
     engine.dispose()
@@ -48,14 +54,17 @@ def largest_free_share(database_url: str) -> float:
 
 
 def _over_committed(db: sa.Connection) -> list[str]:
-    usage, of = tables.allocations, tables.inventories
+    usage, inventories = tables.allocations, tables.inventories
     provider, name = usage.c.resource_provider_id, usage.c.resource_class_id
     used = sa.select(provider, name, sa.func.sum(usage.c.used).label("used")).group_by(provider, name).subquery()
-    same = sa.and_(
-        of.c.resource_provider_id == used.c.resource_provider_id, of.c.resource_class_id == used.c.resource_class_id
+    condition = sa.and_(
+        inventories.c.resource_provider_id == used.c.resource_provider_id,
+        inventories.c.resource_class_id == used.c.resource_class_id,
     )
     rows = db.execute(
-        sa.select(used, of.c.total, of.c.reserved, of.c.allocation_ratio).select_from(used.outerjoin(of, same))
+        sa.select(used, inventories.c.total, inventories.c.reserved, inventories.c.allocation_ratio).select_from(
+            used.outerjoin(inventories, condition)
+        )
     )
     return [
         f"provider {row.resource_provider_id}, class {row.resource_class_id}: {int(row.used)} of {row.total} used"
@@ -64,7 +73,7 @@ def _over_committed(db: sa.Connection) -> list[str]:
     ]
 
 
-def _different(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
+def _differences(db: sa.Connection, holdings: Mapping[str, Allocations]) -> list[str]:
     usage, providers, classes = tables.allocations, tables.resource_providers, tables.resource_classes
     names = {row.id: row.name for row in db.execute(sa.select(classes.c.id, classes.c.name))}
     stored: dict[str, dict[str, dict[str, int]]] = collections.defaultdict(lambda: collections.defaultdict(dict))
@@ -76,12 +85,12 @@ def _different(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
         stored[consumer][provider][names[name]] = amount
     return [
         f"consumer {consumer} holds {dict(stored.get(consumer, {}))}, but the response said {dict(expected)}"
-        for consumer, expected in held.items()
+        for consumer, expected in holdings.items()
         if stored.get(consumer) != expected
     ]
 
 
-def _divided(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
+def _numa_violations(db: sa.Connection, holdings: Mapping[str, Allocations]) -> list[str]:
     """Return a sentence for each consumer with providers of several NUMA nodes.
 
     A node is a child of its root, and a device is a child of a node.
@@ -95,6 +104,6 @@ def _divided(db: sa.Connection, held: Mapping[str, Held]) -> list[str]:
     }
     return [
         f"consumer {consumer} has providers of several NUMA nodes"
-        for consumer, allocations in held.items()
+        for consumer, allocations in holdings.items()
         if len({node[provider] for provider in allocations}) != 1
     ]

@@ -30,7 +30,7 @@ class Cloud:
     def failures(self) -> list[str]:
         """Return the violations in the database after all runs, as sentences."""
         together = self.topology == "numa"
-        sentences = placing_checks.failures(self.database_url, self.replies.held(), together)
+        sentences = placing_checks.failures(self.database_url, self.replies.holdings(), together)
         return [f"{self.topology}, {self.hosts:,} hosts: {sentence}" for sentence in sentences]
 
 
@@ -46,10 +46,10 @@ class Clouds:
     def get(self, topology: str, hosts: int) -> Cloud:
         """Return the cloud of this topology and number of hosts, creating it the first time."""
         if (topology, hosts) not in self._kept:
-            self._kept[topology, hosts] = self.new(topology, hosts)
+            self._kept[topology, hosts] = self.create(topology, hosts)
         return self._kept[topology, hosts]
 
-    def new(self, topology: str, hosts: int) -> Cloud:
+    def create(self, topology: str, hosts: int) -> Cloud:
         """Create an empty cloud, and wait until all workers of its service have loaded their index."""
         began = time.perf_counter()
         url = self.empty_database()

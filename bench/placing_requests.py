@@ -19,7 +19,7 @@ NUMA = (
 )
 
 #: Allocations of a consumer: amounts by class, by the uuid of the provider.
-Held = Mapping[str, Mapping[str, int]]
+Allocations = Mapping[str, Mapping[str, int]]
 
 
 def body(query: str, count: int, strategy: str = "spread") -> dict[str, Any]:
@@ -40,9 +40,9 @@ class Replies:
         sent = 0
         while calls is None or sent < calls:
             sent += 1
-            self.keep((yield server.request("POST", "/v1/claims", body(query, count))))
+            self.add((yield server.request("POST", "/v1/claims", body(query, count))))
 
-    def keep(self, answer: load.Answer | None) -> None:
+    def add(self, answer: load.Answer | None) -> None:
         """Add a response."""
         if answer is not None:
             self._kept.append(answer)
@@ -58,10 +58,12 @@ class Replies:
             except (ValueError, KeyError):
                 yield {"status": status, "outcome": "no result", "error": {"code": data[:200].decode(errors="replace")}}
 
-    def held(self) -> dict[str, Held]:
+    def holdings(self) -> dict[str, Allocations]:
         """Return the allocations of each consumer according to the responses."""
         return {
-            result["consumer"]: {provider: of["resources"] for provider, of in result["allocations"].items()}
+            result["consumer"]: {
+                provider: allocation["resources"] for provider, allocation in result["allocations"].items()
+            }
             for result in self.results()
             if result["status"] == 200
         }

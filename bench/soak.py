@@ -139,13 +139,13 @@ class Crowd:
             yield "DELETE", f"/allocations/{self._held.pop(0)}", None
 
     def _move(self, consumer: str, place: dict[str, Any], chance: random.Random) -> Role:
-        shown = yield "GET", f"/allocations/{consumer}", None
-        if not shown or not shown["allocations"]:
+        holding = yield "GET", f"/allocations/{consumer}", None
+        if not holding or not holding["allocations"]:
             return
-        (resources,) = {json.dumps(each["resources"]) for each in shown["allocations"].values()}
+        (resources,) = {json.dumps(allocation["resources"]) for allocation in holding["allocations"].values()}
         target = {chance.choice(self._hosts): {"resources": json.loads(resources)}}
         migration = {"allocations": place["allocations"], **OWNER, "consumer_generation": None}
-        moved = {"allocations": target, **OWNER, "consumer_generation": shown["consumer_generation"]}
+        moved = {"allocations": target, **OWNER, "consumer_generation": holding["consumer_generation"]}
         mover = claims.new_uuid()
         if (yield "POST", "/allocations", {consumer: moved, mover: migration}) is not None:
             yield "DELETE", f"/allocations/{mover}", None
@@ -153,10 +153,10 @@ class Crowd:
     def _operator(self, chance: random.Random) -> Role:
         """Increase an inventory of a host; a decrease could cause over-commitment."""
         path = f"/resource_providers/{chance.choice(self._hosts)}/inventories"
-        shown = yield "GET", path, None
-        if shown:
-            shown["inventories"]["DISK_GB"]["total"] += 1
-            yield "PUT", path, shown
+        document = yield "GET", path, None
+        if document:
+            document["inventories"]["DISK_GB"]["total"] += 1
+            yield "PUT", path, document
         yield "GET", path.replace("inventories", "usages"), None
 
     def _shaper(self, chance: random.Random) -> Role:
@@ -164,12 +164,12 @@ class Crowd:
         host = f"/resource_providers/{chance.choice(self._hosts)}"
         trait = chance.choice(TRAITS)
         yield "PUT", f"/traits/{trait}", None
-        if shown := (yield "GET", f"{host}/traits", None):
-            shown["traits"] = sorted({*shown["traits"]} ^ {trait})
-            yield "PUT", f"{host}/traits", shown
-        if shown := (yield "GET", f"{host}/aggregates", None):
-            shown["aggregates"] = sorted({*shown["aggregates"]} ^ {fill.aggregate("soak")})
-            yield "PUT", f"{host}/aggregates", shown
+        if document := (yield "GET", f"{host}/traits", None):
+            document["traits"] = sorted({*document["traits"]} ^ {trait})
+            yield "PUT", f"{host}/traits", document
+        if document := (yield "GET", f"{host}/aggregates", None):
+            document["aggregates"] = sorted({*document["aggregates"]} ^ {fill.aggregate("soak")})
+            yield "PUT", f"{host}/aggregates", document
         child = claims.new_uuid()
         body = {"name": child, "uuid": child, "parent_provider_uuid": host.rsplit("/", 1)[1]}
         created = yield "POST", "/resource_providers", body
@@ -252,10 +252,10 @@ def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list
         ]
         samples[number] = watch.sample()
         if number % 6 == 5:
-            done, total = samples[number], crowd.statuses.total()
+            sample, total = samples[number], crowd.statuses.total()
             print(
-                f"{(number + 1) * SLICE / 60:4.0f} min: {total:9,} requests, {done.megabytes:6.0f} MB in workers, "
-                f"{done.connections} connections, {sum(crowd.faults.values())} faults, "
+                f"{(number + 1) * SLICE / 60:4.0f} min: {total:9,} requests, {sample.megabytes:6.0f} MB in workers, "
+                f"{sample.connections} connections, {sum(crowd.faults.values())} faults, "
                 f"{len(broken_invariants)} broken invariants",
                 flush=True,
             )
@@ -281,13 +281,13 @@ def _grown(samples: dict[int, Sample], slices: int) -> list[str]:
     # Only the last slice, if the run is too short for a second half.
     half = [samples[number] for number in range(min(slices // 2 + 1, slices - 1), slices)]
     third = max(1, len(half) // 3)
-    early, late = half[:third], half[-third:]
+    first, last = half[:third], half[-third:]
     grown = []
-    megabytes = [statistics.median(sample.megabytes for sample in part) for part in (early, late)]
+    megabytes = [statistics.median(sample.megabytes for sample in part) for part in (first, last)]
     print(f"memory of the workers after the last reload: {megabytes[0]:.0f} MB, at the end: {megabytes[1]:.0f} MB")
     if megabytes[1] > megabytes[0] * _GROWTH + _NOISE_MB:
         grown.append(f"memory grew from {megabytes[0]:.0f} MB to {megabytes[1]:.0f} MB")
-    connections = [max(sample.connections for sample in part) for part in (early, late)]
+    connections = [max(sample.connections for sample in part) for part in (first, last)]
     print(f"connections at most: {connections[0]}, at the end: {connections[1]}")
     if connections[1] > connections[0]:
         grown.append(f"connections grew from {connections[0]} to {connections[1]}")

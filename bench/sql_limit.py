@@ -120,7 +120,7 @@ def _engine(url: str) -> sa.Engine:
     return engine
 
 
-def client(url: str, providers: list[str], start: Any, seconds: float, done: Any) -> None:
+def client(url: str, providers: list[str], start: Any, seconds: float, counts: Any) -> None:
     """Claim for some seconds once all clients are ready, and put the number of claims into ``done``."""
     claimer = Claimer(url)
     claims = 0
@@ -129,7 +129,7 @@ def client(url: str, providers: list[str], start: Any, seconds: float, done: Any
     while time.perf_counter() < end:
         claimer.claim(providers[claims % len(providers)])
         claims += 1
-    done.put(claims)
+    counts.put(claims)
 
 
 def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
@@ -138,17 +138,19 @@ def measure(url: str, clients: int, shared: bool, seconds: float) -> float:
     providers = prepare(engine, 1 if shared else 2 * clients)
     try:
         processes = multiprocessing.get_context("spawn")
-        start, done = processes.Barrier(clients), processes.SimpleQueue()
+        start, counts = processes.Barrier(clients), processes.SimpleQueue()
         started = []
         for number in range(clients):
-            own = providers if shared else providers[2 * number : 2 * number + 2]
-            started.append(processes.Process(target=client, args=(url, own, start, seconds, done), daemon=True))
+            providers_of_client = providers if shared else providers[2 * number : 2 * number + 2]
+            started.append(
+                processes.Process(target=client, args=(url, providers_of_client, start, seconds, counts), daemon=True)
+            )
             started[-1].start()
         for process in started:
             process.join(seconds + 60)
         if any(process.exitcode != 0 for process in started):
             raise SystemExit("a client did not finish")
-        return float(sum(done.get() for _ in started)) / seconds
+        return float(sum(counts.get() for _ in started)) / seconds
     finally:
         tables.metadata.drop_all(engine)
 
@@ -161,8 +163,8 @@ def main() -> None:
     arguments = parser.parse_args()
     for clients, shared in ((1, False), (arguments.clients, False), (arguments.clients, True)):
         rate = measure(arguments.url, clients, shared, arguments.seconds)
-        where = "all on one provider" if shared else "each on its own providers"
-        print(f"{clients} client{'s, ' + where if clients > 1 else ''}: {rate:,.0f} claims/s", flush=True)
+        spread = "all on one provider" if shared else "each on its own providers"
+        print(f"{clients} client{'s, ' + spread if clients > 1 else ''}: {rate:,.0f} claims/s", flush=True)
 
 
 if __name__ == "__main__":

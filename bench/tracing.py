@@ -50,10 +50,10 @@ class Variant:
     """A process that measures on request."""
 
     def __init__(self, tree: Path, environment: dict[str, str]) -> None:
-        others = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
         argv = [sys.executable, str(HERE / "tracing.py"), "--measure", str(tree)]
         self._process = subprocess.Popen(
-            argv, env=others | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            argv, env=inherited | environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.take("root", 0)
 
@@ -121,14 +121,14 @@ def main() -> None:
 
 def report(kind: str, variants: dict[str, Variant], rounds: int, seconds: float) -> None:
     """Print a line for a kind of request: microseconds, and the ratios with their quartiles."""
-    taken: dict[str, list[float]] = {name: [] for name in variants}
+    microseconds: dict[str, list[float]] = {name: [] for name in variants}
     names = [*variants]
     for number in range(rounds):
         for name in names[number % len(names) :] + names[: number % len(names)]:
-            taken[name].append(variants[name].take(kind, seconds))
-    line = f"{kind:12}{statistics.median(taken['off']):9,.0f} us"
+            microseconds[name].append(variants[name].take(kind, seconds))
+    line = f"{kind:12}{statistics.median(microseconds['off']):9,.0f} us"
     for name in names[1:]:
-        ratios = [with_it / without for with_it, without in zip(taken[name], taken["off"], strict=True)]
+        ratios = [traced / untraced for traced, untraced in zip(microseconds[name], microseconds["off"], strict=True)]
         low, middle, high = statistics.quantiles(ratios, n=4)
         line += f"{middle:8.3f} ({low:.2f}-{high:.2f})"
     print(line, flush=True)

@@ -144,7 +144,7 @@ class Cloud:
         began = time.perf_counter()
         answer = yield server.request("POST", "/v1/claims", placing_requests.body(_part_of_a_host(share), 1))
         seconds = time.perf_counter() - began
-        self._replies.keep(answer)
+        self._replies.add(answer)
         if answer.status == 200:
             stage.claims.append(seconds)
         else:

@@ -18,12 +18,12 @@ def follow() -> None:
         # libfaketime 0.9.10 makes sleeps of some microseconds fail with EINVAL.
         time.sleep = _sleep
     if INTERVALS in os.environ:
-        time.monotonic = _moved
+        time.monotonic = _moved_monotonic
 
 
 def _sleep(seconds: float) -> None:
     select.select([], [], [], seconds)
 
 
-def _moved() -> float:
+def _moved_monotonic() -> float:
     return _monotonic() + float(Path(os.environ[FILE]).read_text())

@@ -60,8 +60,10 @@ def _part_to_draw(history: History, violation: Violation, check: Check, max_chec
     if part.operations:
         return part, f"Shortest violating part, {len(part.operations)} operations"
     # Without operations, either the final state violates the invariant, or the search ran out of time.
-    alone = any(other.invariant == violation.invariant for other in check(part))
-    description = "The final state alone violates the invariant" if alone else "No short violating part was found"
+    is_final_state = any(other.invariant == violation.invariant for other in check(part))
+    description = (
+        "The final state alone violates the invariant" if is_final_state else "No short violating part was found"
+    )
     operations = operations_concerned(history, violation)
     if not operations:
         return part, f"{description}; no operation names the objects concerned.  Events"

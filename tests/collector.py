@@ -59,8 +59,8 @@ class Collector:
         #: The variables with which a service sends its spans here, shortly after each has ended.
         self.environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
 
-    def take(self, headers: Mapping[str, str], content: bytes) -> None:
-        """Keep the spans of a request that has been answered."""
+    def add(self, headers: Mapping[str, str], content: bytes) -> None:
+        """Add the spans of an answered request."""
         if headers.get("content-encoding") == "gzip":
             content = gzip.decompress(content)
         with self._lock:
@@ -117,7 +117,7 @@ def collecting() -> Iterator[Collector]:
             collector.requests.append(headers)
             collector.answers.wait()
             assert self.path == "/v1/traces"
-            collector.take(headers, content)
+            collector.add(headers, content)
             answer = ExportTraceServiceResponse().SerializeToString()
             self.send_response(200)
             self.send_header("content-type", "application/x-protobuf")

@@ -45,7 +45,7 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-from tests import children, servers, statement_cache, synced, undecided
+from tests import children, reused_database, servers, statement_cache, undecided
 from tests.made import opened
 from tests.time_left import TimeLeft
 
@@ -320,7 +320,7 @@ def synced_databases():
 def synced_database(backend, synced_databases):
     """The database that the fixture `database` provides to one test after another."""
     if backend.kind not in synced_databases:
-        synced_databases[backend.kind] = synced.ReusedDatabase(backend)
+        synced_databases[backend.kind] = reused_database.ReusedDatabase(backend)
     return synced_databases[backend.kind]
 
 

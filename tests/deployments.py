@@ -69,7 +69,7 @@ class Deployment:
     def run(self, *words: str, expected: int = 0) -> str:
         """Run a command as the user of the service, which must exit with the expected code; return its output."""
         completed = subprocess.run(
-            [*web_servers.unprivileged(), *words],
+            [*web_servers.unprivileged_prefix(), *words],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -87,7 +87,7 @@ class Deployment:
     @contextlib.contextmanager
     def serving(self, *words: str) -> Iterator[Service]:
         """Provide the service started by a command."""
-        argv = [*web_servers.unprivileged(), *words]
+        argv = [*web_servers.unprivileged_prefix(), *words]
         yield from running.run(argv, self.port, self.path("/etc/placement"), environment=self.environment)
 
     @property

@@ -31,10 +31,10 @@ class Clock:
 
     def set(self, seconds: int) -> None:
         """Set the difference of the clock in seconds; positive: it is ahead."""
-        next_one = self._file.with_name(f"{self._file.name}.next")
-        next_one.write_text(f"{seconds:+d}\n")
-        next_one.chmod(0o644)  # databases run as other users
-        next_one.replace(self._file)  # no process reads a partial file
+        replacement = self._file.with_name(f"{self._file.name}.next")
+        replacement.write_text(f"{seconds:+d}\n")
+        replacement.chmod(0o644)  # databases run as other users
+        replacement.replace(self._file)  # no process reads a partial file
 
     def environment(self, *, intervals: bool = False) -> Mapping[str, str]:
         """Return the environment of a process that follows the clock; raise Missing if libfaketime is not installed.

@@ -119,7 +119,7 @@ class Keystone:
             "id": document["application_credential"]["id"],
             "secret": document["application_credential"]["secret"],
         }
-        return self._issued({"methods": ["application_credential"], "application_credential": credential})
+        return self._issue({"methods": ["application_credential"], "application_credential": credential})
 
     # --- tokens ---
 
@@ -132,7 +132,7 @@ class Keystone:
             "system": {"system": {"all": True}},
             "domain": {"domain": {"id": "default"}},
         }
-        return self._issued(identity, scopes.get(scope, {"project": {"name": scope, "domain": {"id": "default"}}}))
+        return self._issue(identity, scopes.get(scope, {"project": {"name": scope, "domain": {"id": "default"}}}))
 
     def revoke(self, token: str) -> None:
         """Revoke the token."""
@@ -178,7 +178,7 @@ class Keystone:
     def _administer(self, method: str, path: str, body: Any = None) -> Any:
         return self.ask(method, path, body, self._admin_token)[1]
 
-    def _issued(self, identity: dict[str, Any], scope: Any = None) -> str:
+    def _issue(self, identity: dict[str, Any], scope: Any = None) -> str:
         body = {"auth": {"identity": identity} | ({"scope": scope} if scope else {})}
         answer, _ = self.ask("POST", "/auth/tokens", body)
         return str(answer.headers["X-Subject-Token"])

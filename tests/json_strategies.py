@@ -34,7 +34,7 @@ def conforming(schema):
     types = schema["type"]
     if isinstance(types, list):
         return st.none() | conforming({**schema, "type": types[0]})
-    return _OF_TYPE[types](schema)
+    return _GENERATORS[types](schema)
 
 
 def _strings(schema):
@@ -74,8 +74,8 @@ def _objects(schema):
     return parts.map(lambda parts: {name: value for part in parts for name, value in part.items()})
 
 
-_OF_TYPE = {"string": _strings, "integer": _integers, "number": _numbers, "array": _arrays, "object": _objects}
-_OF_TYPE |= {"boolean": lambda _schema: st.booleans(), "null": lambda _schema: st.none()}
+_GENERATORS = {"string": _strings, "integer": _integers, "number": _numbers, "array": _arrays, "object": _objects}
+_GENERATORS |= {"boolean": lambda _schema: st.booleans(), "null": lambda _schema: st.none()}
 
 
 @st.composite

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 #: Modules of extensions that a service or a command imports at its start, and that import the others.
-_OF_EXTENSIONS = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
+_EXTENSION_MODULES = ("v1.api", "baremetal.api", "console.api", "doctor.command", "loading.command")
 #: Maximum seconds of a program; one that hangs is killed before faulthandler ends the run.
 TIMEOUT = 540.0
 
@@ -118,7 +118,7 @@ def service() -> Preloaded:
     from placement import extension  # not in the processes that are forked
 
     installed = extension.installed_extensions()
-    modules = [module for module in _OF_EXTENSIONS if module.partition(".")[0] in installed]
+    modules = [module for module in _EXTENSION_MODULES if module.partition(".")[0] in installed]
     return Preloaded("placement.wsgi", "waitress", *(f"placement.extensions.{module}" for module in modules))
 
 
@@ -127,7 +127,7 @@ def client() -> Preloaded:
     """Return the process for the `openstack` command, which otherwise imports all its plugins each time."""
     entries = itertools.chain.from_iterable(installed.entry_points for installed in metadata.distributions())
     plugins = {entry.module for entry in entries if entry.group.startswith("openstack.")}
-    return Preloaded("tests.installed", "openstackclient.shell", *sorted(plugins))
+    return Preloaded("tests.cached_distributions", "openstackclient.shell", *sorted(plugins))
 
 
 def _fork_on_request() -> list[str] | None:

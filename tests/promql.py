@@ -133,7 +133,7 @@ class _Parser:
         if self._follows("["):
             self._next()
             if not re.fullmatch(r"\d+[smhd]", self._next()):
-                raise Malformed(f"the range of {metric}")
+                raise Malformed(f"{metric} has an invalid range")
             self._take("]")
             if not ranged:
                 raise Malformed(f"{metric} has a range where an instant is needed")
@@ -148,9 +148,9 @@ class _Parser:
         while self._next() != "}":
             label, operator, value = self._next(), self._next(), self._next()
             if operator not in ("=", "!=", "=~", "!~"):
-                raise Malformed(f"a matcher of {metric}")
+                raise Malformed(f"{metric} has a matcher with the invalid operator {operator}")
             if not value.startswith('"'):
-                raise Malformed(f"a value of {metric}")
+                raise Malformed(f"{metric} has a matcher whose value is not a string: {value}")
             if not self.rest or self.rest[0] not in (",", "}"):
-                raise Malformed(f"the matchers of {metric}")
+                raise Malformed(f"{metric} has matchers that do not end with }}")
             yield label, operator, value.strip('"')

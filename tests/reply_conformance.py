@@ -19,9 +19,9 @@ from placement.version_history import Version
 #: The APIs with a document; none if the extension that describes them is not installed.
 APIS = (PLACEMENT, extension.installed_extensions()["v1"].api()) if "v1" in extension.installed_extensions() else ()
 #: Statuses of operations added by a later version; some endpoints check the media types before the version.
-_OF_LATER_VERSIONS = ("404", "405", "406", "415")
+_STATUSES_OF_LATER_VERSIONS = ("404", "405", "406", "415")
 #: Headers that OpenAPI describes as content, and one for browsers only.
-_OF_CONTENT = {"content-length", "content-type", "x-content-type-options"}
+_CONTENT_HEADERS = {"content-length", "content-type", "x-content-type-options"}
 
 
 class NotDescribed(AssertionError):
@@ -71,7 +71,7 @@ def check(environ: dict[str, Any], status: str, headers: dict[str, str], content
     operation = _operation(api, version, path, environ["REQUEST_METHOD"].lower())
     try:
         if operation is None:
-            if status[:3] not in _OF_LATER_VERSIONS:
+            if status[:3] not in _STATUSES_OF_LATER_VERSIONS:
                 raise NotDescribed("the operation is not described")
             return False
         _check_response(operation["responses"].get(status[:3]), headers, content)
@@ -110,7 +110,7 @@ def _check_headers(described: dict[str, Any], headers: dict[str, str]) -> None:
                 raise NotDescribed(f"no header {name}")
         elif not _validator(json.dumps(header["schema"], sort_keys=True)).is_valid(headers[name]):
             raise NotDescribed(f"header {name}: {headers[name]}")
-    if unknown := headers.keys() - described.keys() - _OF_CONTENT:
+    if unknown := headers.keys() - described.keys() - _CONTENT_HEADERS:
         raise NotDescribed(f"header {min(unknown)} is not described")
 
 

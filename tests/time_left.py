@@ -34,36 +34,36 @@ class TimeLeft:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._cache = config, getattr(config, "cache", None)
-        self._rest = RemainingTests(self._cache.get(_CACHED, {}) if self._cache else {})
+        self._remaining = RemainingTests(self._cache.get(_CACHED, {}) if self._cache else {})
         self._durations: Counter[str] = Counter()
         #: When the tests began, and when the last line was written.
         self._began_at = self._last_line_at = 0.0
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._collected(item.nodeid for item in session.items)
+        self._add(item.nodeid for item in session.items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        self._collected(ids)
+        self._add(ids)
 
-    def _collected(self, ids: Iterable[str]) -> None:
-        self._rest.collected(ids)
+    def _add(self, ids: Iterable[str]) -> None:
+        self._remaining.add(ids)
         self._began_at = self._last_line_at = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._durations[_file_of(report.nodeid)] += report.duration
         if report.when == "teardown":
-            self._rest.finished(report.nodeid)
+            self._remaining.finish(report.nodeid)
         now = time.monotonic()
-        if self._rest.begun and not self._rest.ended and now - self._last_line_at >= INTERVAL:
+        if self._remaining.begun and not self._remaining.ended and now - self._last_line_at >= INTERVAL:
             self._last_line_at = now
             terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-            terminal.write_line(f"\n{self._rest.line(now - self._began_at)}")
+            terminal.write_line(f"\n{self._remaining.line(now - self._began_at)}")
 
     def pytest_sessionfinish(self) -> None:
-        if self._cache and self._rest.begun:
+        if self._cache and self._remaining.begun:
             # Seconds per test, so that a run of some tests of a file does not change its record.
-            self._cache.set(_CACHED, self._rest.mean_seconds | self._rest.per_test(self._durations))
+            self._cache.set(_CACHED, self._remaining.mean_seconds | self._remaining.per_test(self._durations))
 
 
 class RemainingTests:
@@ -84,11 +84,11 @@ class RemainingTests:
         """Whether all tests are finished."""
         return self._done.total() >= self._count.total()
 
-    def collected(self, ids: Iterable[str]) -> None:
+    def add(self, ids: Iterable[str]) -> None:
         """Note the tests of the run."""
         self._count = Counter(map(_file_of, ids))
 
-    def finished(self, name: str) -> None:
+    def finish(self, name: str) -> None:
         """Note the end of a test."""
         self._done[_file_of(name)] += 1
 
@@ -108,8 +108,8 @@ class RemainingTests:
 
 
 def _usual(file: str) -> float:
-    _, _, below = file.partition("/")
-    return _USUAL.get(below.partition("/")[0], 0.5)
+    _, _, path = file.partition("/")
+    return _USUAL.get(path.partition("/")[0], 0.5)
 
 
 def _file_of(name: str) -> str:

@@ -70,7 +70,7 @@ def uwsgi_command(database_url: str, options: Options | None = None, processes: 
         },
     )
     (directory / "placement.ini").write_text(sample)
-    return [*unprivileged(), binary, "--ini", str(directory / "placement.ini")], port, directory
+    return [*unprivileged_prefix(), binary, "--ini", str(directory / "placement.ini")], port, directory
 
 
 @contextlib.contextmanager
@@ -157,7 +157,15 @@ def haproxy(
     if secured is not None:
         configuration.write_text(with_tls(configuration.read_text(), *secured))
     # A master with a worker and a socket, like Debian's unit.
-    argv = [*unprivileged(), haproxy_binary(), "-W", "-S", str(directory / "master.sock"), "-f", str(configuration)]
+    argv = [
+        *unprivileged_prefix(),
+        haproxy_binary(),
+        "-W",
+        "-S",
+        str(directory / "master.sock"),
+        "-f",
+        str(configuration),
+    ]
     yield from running.run(argv, port, directory)
 
 
@@ -196,12 +204,12 @@ def _apache(
         raise Missing("Apache is not installed: `make servers` installs it")
     (directory / "site.conf").write_text(site)
     (directory / "apache.conf").write_text(APACHE.format(directory=directory, modules=MODULES, more=loads))
-    argv = [*unprivileged(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
+    argv = [*unprivileged_prefix(), binary, "-f", str(directory / "apache.conf"), "-DFOREGROUND"]
     variables = {"APACHE_LOG_DIR": str(directory), **environment}
     yield from running.run(argv, port, directory, prefix="/placement", environment=variables)
 
 
-def unprivileged() -> list[str]:
+def unprivileged_prefix() -> list[str]:
     """Return the prefix of a command that drops root.
 
     It keeps the capability to read all files: Python, or these tests, may be in root's home.

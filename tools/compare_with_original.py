@@ -70,9 +70,9 @@ class Service:
 
     def _plain(self, status: int, headers: dict[str, str], content: bytes) -> Response:
         by_name = {name.lower(): value for name, value in headers.items()}
-        kept = {name: by_name[name] for name in HEADERS if name in by_name}
-        if "last-modified" in kept and _age(kept["last-modified"]) <= MAX_NOW_AGE:
-            kept["last-modified"] = "now"
+        compared_headers = {name: by_name[name] for name in HEADERS if name in by_name}
+        if "last-modified" in compared_headers and _age(compared_headers["last-modified"]) <= MAX_NOW_AGE:
+            compared_headers["last-modified"] = "now"
         text = content.decode()
         if self._prefix:
             text = text.replace(f'"{self._prefix}/', '"/')
@@ -80,7 +80,7 @@ class Service:
             body = json.loads(text) if text else None
         except ValueError:
             body = text
-        return {"status": status, "headers": kept, "body": _canonical(body)}
+        return {"status": status, "headers": compared_headers, "body": _canonical(body)}
 
 
 class Recording:
@@ -128,9 +128,9 @@ class Responses:
         first = self._source.ask("1.39", "/resource_providers")
         if first["status"] != 200:
             raise SystemExit(f"The service refuses access, so that nothing can be compared: {first}")
-        providers = self._some("/resource_providers", "resource_providers")
-        classes = [entry["name"] for entry in self._some("/resource_classes", "resource_classes")]
-        traits = self._some("/traits?associated=true", "traits")
+        providers = self._sample("/resource_providers", "resource_providers")
+        classes = [entry["name"] for entry in self._sample("/resource_classes", "resource_classes")]
+        traits = self._sample("/traits?associated=true", "traits")
         lists = {"/": 0, "/resource_providers": 0, "/resource_classes": 2, "/traits": 6, "/traits?associated=true": 6}
         yield from lists.items()
         yield "/traits?name=startswith:CUSTOM_", 6
@@ -139,41 +139,45 @@ class Responses:
         class_names: dict[str, None] = {}
         aggregates: dict[str, None] = {}
         for provider in providers:
-            here = f"/resource_providers/{provider['uuid']}"
-            inventories = self._body(f"{here}/inventories").get("inventories", ())
+            provider_path = f"/resource_providers/{provider['uuid']}"
+            inventories = self._body(f"{provider_path}/inventories").get("inventories", ())
             class_names |= dict.fromkeys(inventories)
-            aggregates |= dict.fromkeys(self._body(f"{here}/aggregates").get("aggregates", ()))
-            yield from self._of_provider(provider, here, inventories)
-        yield from self._of_consumers([provider["uuid"] for provider in providers])
-        yield from self._lists(list(class_names), list(aggregates), traits)
+            aggregates |= dict.fromkeys(self._body(f"{provider_path}/aggregates").get("aggregates", ()))
+            yield from self._paths_of_provider(provider, provider_path, inventories)
+        yield from self._paths_of_consumers([provider["uuid"] for provider in providers])
+        yield from self._paths_of_lists(list(class_names), list(aggregates), traits)
         yield from ((path, 0) for path in self._more)
 
     @staticmethod
-    def _of_provider(provider: dict[str, Any], here: str, inventories: Iterable[str]) -> Iterator[tuple[str, int]]:
+    def _paths_of_provider(
+        provider: dict[str, Any], provider_path: str, inventories: Iterable[str]
+    ) -> Iterator[tuple[str, int]]:
         parts = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
-        yield from ((here + part, since) for part, since in parts.items())
-        yield from ((f"{here}/inventories/{name}", 0) for name in (*inventories, "CUSTOM_NOT_THERE"))
+        yield from ((provider_path + part, since) for part, since in parts.items())
+        yield from ((f"{provider_path}/inventories/{name}", 0) for name in (*inventories, "CUSTOM_NOT_THERE"))
         yield _path("/resource_providers", uuid=provider["uuid"]), 0
         yield _path("/resource_providers", in_tree=provider["uuid"]), 14
         if provider["name"]:
             yield _path("/resource_providers", name=provider["name"]), 0
 
-    def _of_consumers(self, providers: list[str]) -> Iterator[tuple[str, int]]:
-        held_on = (self._body(f"/resource_providers/{uuid}/allocations").get("allocations", ()) for uuid in providers)
+    def _paths_of_consumers(self, providers: list[str]) -> Iterator[tuple[str, int]]:
+        allocation_lists = (
+            self._body(f"/resource_providers/{uuid}/allocations").get("allocations", ()) for uuid in providers
+        )
         owners: dict[tuple[str, str], None] = {}
-        for consumer in self._chosen(list(dict.fromkeys(itertools.chain(*held_on)))):
+        for consumer in self._select(list(dict.fromkeys(itertools.chain(*allocation_lists)))):
             yield f"/allocations/{consumer}", 0
-            held = self._body(f"/allocations/{consumer}")
-            owners |= {(held["project_id"], held["user_id"]): None} if "project_id" in held else {}
+            document = self._body(f"/allocations/{consumer}")
+            owners |= {(document["project_id"], document["user_id"]): None} if "project_id" in document else {}
         for project, user in owners:
-            of_project = _path("/usages", project_id=project)
-            yield from ((of_project, 9), (_path("/usages", project_id=project, user_id=user), 9))
-            for kind in (*self._body(of_project).get("usages", ()), "all", "unknown"):
+            usages_path = _path("/usages", project_id=project)
+            yield from ((usages_path, 9), (_path("/usages", project_id=project, user_id=user), 9))
+            for kind in (*self._body(usages_path).get("usages", ()), "all", "unknown"):
                 yield _path("/usages", project_id=project, consumer_type=kind), 38
                 yield _path("/usages", project_id=project, user_id=user, consumer_type=kind), 38
 
     @staticmethod
-    def _lists(classes: list[str], aggregates: list[str], traits: list[str]) -> Iterator[tuple[str, int]]:
+    def _paths_of_lists(classes: list[str], aggregates: list[str], traits: list[str]) -> Iterator[tuple[str, int]]:
         everywhere, candidates = "/resource_providers", "/allocation_candidates"
         for trait in traits:
             yield from ((_path(everywhere, required=trait), 18), (_path(everywhere, required=f"!{trait}"), 22))
@@ -187,14 +191,14 @@ class Responses:
         for first, second in itertools.pairwise(classes):
             yield _path(candidates, resources=f"{first}:1,{second}:1"), 10
 
-    def _some(self, path: str, key: str) -> list[Any]:
-        return self._chosen(self._body(path).get(key, []))
+    def _sample(self, path: str, key: str) -> list[Any]:
+        return self._select(self._body(path).get(key, []))
 
     def _body(self, path: str) -> dict[str, Any]:
         response = self._source.ask("1.39", path)
         return response["body"] if response["status"] == 200 else {}
 
-    def _chosen(self, elements: list[Any]) -> list[Any]:
+    def _select(self, elements: list[Any]) -> list[Any]:
         """Return all elements, or about ``most`` of them, evenly spaced."""
         step = -(-len(elements) // self._most) if self._most else 1
         return elements[:: step or 1]
@@ -232,20 +236,22 @@ def compare(arguments: argparse.Namespace) -> int:
     """
     responses = Responses(_source(arguments.before, arguments.token), arguments)
     other = _source(arguments.after, arguments.other_token or arguments.token)
-    asked = differences = failures = 0
+    compared = differences = failures = 0
     for (version, path), response in _with_progress(responses):
-        asked += 1
-        there = other.ask(version, path)
-        if response["status"] >= 500 and there["status"] < 500 and there["status"] != NOT_RECORDED:
+        compared += 1
+        second = other.ask(version, path)
+        if response["status"] >= 500 and second["status"] < 500 and second["status"] != NOT_RECORDED:
             failures += 1
-        elif there != response:
+        elif second != response:
             differences += 1
             print(f"{version} GET {path}")
             for part in response:
-                if response[part] != there[part]:
+                if response[part] != second[part]:
                     print(f"  {part}: {json.dumps(response[part])[: arguments.width]}")
-                    print(f"  {' ' * len(part)}  {json.dumps(there[part])[: arguments.width]}")
-    print(f"{asked} responses compared, {differences} differ, {failures} were errors (5xx) of the first service only")
+                    print(f"  {' ' * len(part)}  {json.dumps(second[part])[: arguments.width]}")
+    print(
+        f"{compared} responses compared, {differences} differ, {failures} were errors (5xx) of the first service only"
+    )
     return 1 if differences else 0
 
 
@@ -259,7 +265,7 @@ def _with_progress(responses: Iterable[tuple[Request, Response]]) -> Iterator[tu
             print(f"{number} responses, at version {request[0]}", file=sys.stderr)
 
 
-def _parsed(argv: list[str] | None) -> argparse.Namespace:
+def _parse(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     shared = argparse.ArgumentParser(add_help=False)
@@ -286,7 +292,7 @@ def _parsed(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line and return the exit code."""
-    arguments = _parsed(argv)
+    arguments = _parse(argv)
     try:
         return int(arguments.action(arguments))
     except OSError as error:

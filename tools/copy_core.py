@@ -36,9 +36,9 @@ def _remove_declarations(setup: Path) -> None:
     config.read(setup)
     points, data = config["options.entry_points"], config["options.package_data"]
     for group, lines in points.items():
-        kept = [line for line in lines.splitlines() if line.strip() and not re.search(rf"\b{EXTENSIONS}\.", line)]
-        if kept:
-            points[group] = "\n".join(["", *kept])
+        remaining = [line for line in lines.splitlines() if line.strip() and not re.search(rf"\b{EXTENSIONS}\.", line)]
+        if remaining:
+            points[group] = "\n".join(["", *remaining])
         else:
             del points[group]
     for package in [name for name in data if name.startswith(EXTENSIONS)]:

@@ -21,14 +21,14 @@ TARGET = ROOT / "build" / "dist"
 #: The directories of projects with their own pyproject.toml.
 PROJECTS = (ROOT, ROOT / "client")
 #: The supported Python versions: the versions in the classifiers of setup.cfg and of the client.
-OF_SERVICE = ("3.11", "3.12", "3.13", "3.14")
-OF_CLIENT = ("3.10", *OF_SERVICE)
+SERVICE_VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+CLIENT_VERSIONS = ("3.10", *SERVICE_VERSIONS)
 
 
 def main() -> None:
     """Build, check and try the distributions; exit with the output of the first failed command."""
-    pythons = {version: python for version in OF_CLIENT if (python := _find_python(version))}
-    if missing := ", ".join(version for version in OF_CLIENT if version not in pythons):
+    pythons = {version: python for version in CLIENT_VERSIONS if (python := _find_python(version))}
+    if missing := ", ".join(version for version in CLIENT_VERSIONS if version not in pythons):
         if "--every-python" in sys.argv[1:]:
             sys.exit(f"Not installed: Python {missing}.")
         print(f"NOT TRIED, because it is not installed: Python {missing}.", flush=True)
@@ -41,11 +41,11 @@ def main() -> None:
     [service], [client] = (TARGET.glob(f"placement_{name}-*.whl") for name in ("service", "client"))
     with tempfile.TemporaryDirectory() as directory:
         clients = [
-            _installed(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()
+            _install(client, python, Path(directory, f"client-{version}")) for version, python in pythons.items()
         ]
         homes = [
-            _installed(f"{service}[production]", pythons[version], Path(directory, version))
-            for version in OF_SERVICE
+            _install(f"{service}[production]", pythons[version], Path(directory, version))
+            for version in SERVICE_VERSIONS
             if version in pythons
         ]
         if not homes:
@@ -59,13 +59,13 @@ def main() -> None:
 
 def _find_python(version: str) -> str | None:
     """Return the path of a Python of this version; None if it is not installed."""
-    environment = os.environ | {"PATH": os.pathsep.join([os.environ["PATH"], *map(str, _of_pyenv())])}
+    environment = os.environ | {"PATH": os.pathsep.join([os.environ["PATH"], *map(str, _pyenv_directories())])}
     find = ["uv", "python", "find", "--no-python-downloads", "--system", version]
     done = subprocess.run(find, env=environment, capture_output=True, text=True)
     return None if done.returncode else done.stdout.strip()
 
 
-def _installed(wheel: str | Path, python: str, home: Path) -> Path:
+def _install(wheel: str | Path, python: str, home: Path) -> Path:
     """Install a wheel into a new virtual environment, and return its directory."""
     _run("uv", "venv", "--quiet", "--python", python, home)
     _run("uv", "pip", "install", "--quiet", "--only-binary", ":all:", "--python", home, wheel)
@@ -83,7 +83,7 @@ def _list_components(bill: Path, home: Path) -> None:
     bill.write_text(json.dumps(listed, indent=2))
 
 
-def _of_pyenv() -> Iterator[Path]:
+def _pyenv_directories() -> Iterator[Path]:
     """Return the bin directories of all versions installed by pyenv, whose shims run only the selected versions."""
     return Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/3.*/bin")
 

@@ -27,19 +27,21 @@ EXAMPLES = ROOT / "placement/extensions/v1/openapi/examples"
 APIS = (V1, routes.PLACEMENT)
 
 
-def generated() -> dict[str, str]:
+def render_files() -> dict[str, str]:
     """Return the text of each file by name: the successful examples of a page."""
     files = {}
     for page in sorted(PAGES.rglob("*.rst")):
         name = "-".join(page.relative_to(PAGES).with_suffix("").parts)
         parsed = examples.parse(page.read_text()).examples
-        records = [record for number, example in enumerate(parsed) for record in recorded(f"{name}-{number}", example)]
+        records = [
+            record for number, example in enumerate(parsed) for record in records_of(f"{name}-{number}", example)
+        ]
         if records:
             files[f"{name}.json"] = "[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n"
     return files
 
 
-def recorded(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
+def records_of(name: str, example: examples.Example) -> Iterator[dict[str, Any]]:
     """Yield the record of a successful example for the module ``openapi/examples.py``, or nothing."""
     request, reply = example.request, example.reply
     if reply is None or not reply.status.startswith("2"):
@@ -80,7 +82,7 @@ def find(path: str) -> tuple[Api, str, dict[str, str]] | None:
 def write() -> None:
     """Replace the files by newly generated files."""
     EXAMPLES.mkdir(exist_ok=True)
-    texts = generated()
+    texts = render_files()
     for path in EXAMPLES.glob("*.json"):
         if path.name not in texts:
             path.unlink()

@@ -167,7 +167,7 @@ class Documented:
     def schema_section(self, path: str, method: str, part: str, endpoint: Any, document: Any) -> Iterator[str]:
         yield f".. _{self.label(method, path, part)}:\n\n" + title(f"{method} {path}: {part}", "-")
         if self.history is None:
-            yield f".. code-block:: json\n\n{indented(layout(document.render(OLDEST)))}\n\n"
+            yield f".. code-block:: json\n\n{indent_text(layout(document.render(OLDEST)))}\n\n"
             return
         versions = [
             v for v in self.versions() if v >= endpoint.since and (endpoint.until is None or v < endpoint.until)
@@ -176,7 +176,7 @@ class Documented:
         firsts = [0] + [index for index in range(1, len(versions)) if rendered[index][1] != rendered[index - 1][1]]
         for first, end in zip(firsts, [*firsts[1:], len(versions)], strict=True):
             span = range_in_words(self.history, versions[first], self.last_before(versions, end))
-            yield f"{span}:\n\n.. code-block:: json\n\n{indented(rendered[first][1])}\n\n"
+            yield f"{span}:\n\n.. code-block:: json\n\n{indent_text(rendered[first][1])}\n\n"
 
     def last_before(self, versions: Sequence[Version], end: int) -> Version:
         """Return the last version before the one at index ``end``, which may be absent from the history."""
@@ -225,11 +225,11 @@ class Documented:
 
     def failures(self) -> list[type[errors.Failure]]:
         """Return the failures of the API that have their own message."""
-        others = tuple(other.package for other in APIS if other.package and other is not self)
+        packages = tuple(other.package for other in APIS if other.package and other is not self)
         return [
             kind
             for kind in all_failures()
-            if kind.__module__.startswith(self.package or "placement.") and not kind.__module__.startswith(others)
+            if kind.__module__.startswith(self.package or "placement.") and not kind.__module__.startswith(packages)
         ]
 
     # --- versions ---
@@ -261,8 +261,8 @@ def all_failures() -> list[type[errors.Failure]]:
     kinds: list[type[errors.Failure]] = [errors.Failure]
     for kind in kinds:
         kinds.extend(sub for sub in kind.__subclasses__() if sub.__module__.startswith("placement."))
-    own = (kind for kind in dict.fromkeys(kinds[1:]) if kind.template not in ("", errors.Failure.template))
-    return sorted(own, key=lambda kind: kind.__name__)
+    specific = (kind for kind in dict.fromkeys(kinds[1:]) if kind.template not in ("", errors.Failure.template))
+    return sorted(specific, key=lambda kind: kind.__name__)
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([rule, cells[0], rule, *cells[1:], rule]) + "\n"
 
 
-def indented(text: str) -> str:
+def indent_text(text: str) -> str:
     return "\n".join(f"   {line}" for line in text.splitlines())
 
 

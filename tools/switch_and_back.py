@@ -125,19 +125,22 @@ def _claim(url: str, tag: str, name: str, nodes: list[tuple[str, str]]) -> None:
     consumers = [str(uuid.uuid4()) for _ in range(12)]
     for number, consumer in enumerate(consumers):
         root, child = nodes[number % len(nodes)]
-        held = {root: {"resources": {"VCPU": 2, "MEMORY_MB": 100 + number}}, child: {"resources": {name: 1}}}
+        allocations = {root: {"resources": {"VCPU": 2, "MEMORY_MB": 100 + number}}, child: {"resources": {name: 1}}}
         owner = {"project_id": f"{tag}-{number % 2}", "user_id": f"user-{number % 3}"}
-        body = {"allocations": held, **owner, "consumer_generation": None}
+        body = {"allocations": allocations, **owner, "consumer_generation": None}
         if number % 3 == 0:
-            old = [{"resource_provider": {"uuid": at}, "resources": there["resources"]} for at, there in held.items()]
+            old = [
+                {"resource_provider": {"uuid": provider}, "resources": allocation["resources"]}
+                for provider, allocation in allocations.items()
+            ]
             send(url, "PUT", f"/allocations/{consumer}", {"allocations": old}, version="1.7")
         elif number % 3 == 1:
             send(url, "PUT", f"/allocations/{consumer}", body, version="1.28")
         else:
             send(url, "PUT", f"/allocations/{consumer}", {**body, "consumer_type": "INSTANCE"})
     moved = send(url, "GET", f"/allocations/{consumers[1]}")
-    there = {nodes[3][0]: {"resources": {"VCPU": 3}}}
-    moved |= {"allocations": there, "consumer_type": "MIGRATION"}
+    target = {nodes[3][0]: {"resources": {"VCPU": 3}}}
+    moved |= {"allocations": target, "consumer_type": "MIGRATION"}
     send(url, "POST", "/allocations", {consumers[1]: moved})
     send(url, "DELETE", f"/allocations/{consumers[0]}")
 
@@ -188,11 +191,13 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
         )
         if revision == openstack_database.OLDER:
             openstack_database.age(connection)
-    made = describe(engine)
+    original_tables = describe(engine)
     empty = server.create_database()
     ours = sa.create_engine(empty, poolclass=sa.NullPool)
     openstack_database.make(ours, revision)
-    step("tests/db/openstack_database.py makes the tables that the original makes", describe(ours) != made)
+    step(
+        "tests/db/openstack_database.py creates the tables that the original creates", describe(ours) != original_tables
+    )
     with original_at(template, database) as url:
         use(url, "before")
         before = record(url, "before", versions)
@@ -210,12 +215,12 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
     with original_at(template, database) as url:
         step("the original returns the same responses as this project", compare(url, after, versions))
         use(url, "back")
-        again = record(url, "again", versions)
+        returned = record(url, "again", versions)
     manage(database, "db", "sync")
     with running.uwsgi(database) as service:
         step(
             "this project, used again, returns the same responses as the original",
-            compare(again, service.url, versions),
+            compare(returned, service.url, versions),
         )
     return failed
 

@@ -56,7 +56,7 @@ class Trace:
         self.calls: list[tuple[int, Function]] = []
         self._stack: list[Function] = []
 
-    def of(self, call: Callable[[], Any]) -> Any:
+    def run(self, call: Callable[[], Any]) -> Any:
         """Trace ``call()`` and return its result."""
         sys.setprofile(self._profile)
         try:
@@ -145,27 +145,27 @@ def main() -> None:
     """Trace the requests that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("request", nargs="*", help="a part of the name of a request")
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--stack", action="store_true", help="list the stack down to the deepest function")
-    shown.add_argument("--functions", action="store_true", help="list the functions by file")
-    shown.add_argument("--calls", action="store_true", help="list every call in order, indented by its depth")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--stack", action="store_true", help="list the stack down to the deepest function")
+    output.add_argument("--functions", action="store_true", help="list the functions by file")
+    output.add_argument("--calls", action="store_true", help="list every call in order, indented by its depth")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         call = service(directory)
         provider = add_provider(call)
-        known = requests(provider)
+        factories = requests(provider)
         chosen = {
-            n: s for n, s in known.items() if not arguments.request or any(part in n for part in arguments.request)
+            n: s for n, s in factories.items() if not arguments.request or any(part in n for part in arguments.request)
         }
         if not chosen:
-            parser.error(f"no request has a matching name; the names are: {'; '.join(known)}")
+            parser.error(f"no request has a matching name; the names are: {'; '.join(factories)}")
         for name, sent in chosen.items():
             for _ in range(WARM_UP + 1):
                 # Refresh the index: an optimistic claim on a stale one fails, and the next claim would not be
                 # optimistic.
                 _answer(call, "GET", CANDIDATES, None)
                 trace, request = Trace(), sent()
-                answer = trace.of(lambda: _answer(call, *request))  # noqa: B023
+                answer = trace.run(lambda: _answer(call, *request))  # noqa: B023
             show(name, answer.status, trace, arguments)
 
 

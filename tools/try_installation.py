@@ -53,14 +53,14 @@ def main() -> None:
         environment = os.environ | {"OS_PLACEMENT_CONFIG_DIR": directory}
         for program, *words in (("placement-manage", "db", "sync"), ("placement-status", "upgrade", "check")):
             subprocess.run([PROGRAMS / program, *words], cwd=directory, env=environment, check=True)
-        with _served(directory, environment) as url:
+        with _serve(directory, environment) as url:
             _claim(url)
             for client in sys.argv[1:]:
                 subprocess.run([Path(client, "bin", "python"), "-c", LEASE, url], cwd=directory, check=True)
 
 
 @contextlib.contextmanager
-def _served(directory: str, environment: dict[str, str]) -> Iterator[str]:
+def _serve(directory: str, environment: dict[str, str]) -> Iterator[str]:
     """Run the command from the README on a free port; it must exit with 0 on SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -101,20 +101,20 @@ def _wait(service: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 def _claim(url: str) -> None:
     """Create a host and claim a part of its capacity."""
-    _ask(url, "POST", "/resource_providers", {"name": "host1", "uuid": HOST})
+    _send(url, "POST", "/resource_providers", {"name": "host1", "uuid": HOST})
     inventories = {"VCPU": {"total": 16}}
-    _ask(url, "PUT", f"/resource_providers/{HOST}/inventories", {
+    _send(url, "PUT", f"/resource_providers/{HOST}/inventories", {
         "resource_provider_generation": 0, "inventories": inventories
     })  # fmt: skip
-    candidates = _ask(url, "GET", "/allocation_candidates?resources=VCPU:12")["allocation_requests"]
+    candidates = _send(url, "GET", "/allocation_candidates?resources=VCPU:12")["allocation_requests"]
     claim = {"project_id": "demo", "user_id": "me", "consumer_type": "INSTANCE", "consumer_generation": None}
-    _ask(url, "PUT", f"/allocations/{CONSUMER}", {**candidates[0], **claim})
-    used = _ask(url, "GET", f"/resource_providers/{HOST}/usages")["usages"]
+    _send(url, "PUT", f"/allocations/{CONSUMER}", {**candidates[0], **claim})
+    used = _send(url, "GET", f"/resource_providers/{HOST}/usages")["usages"]
     if used != {"VCPU": 12}:
         sys.exit(f"12 VCPU were claimed, but the usage is {used}")
 
 
-def _ask(url: str, method: str, path: str, body: Any = None) -> Any:
+def _send(url: str, method: str, path: str, body: Any = None) -> Any:
     """Return the JSON of the response, or raise HTTPError."""
     headers = {
         "X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39", "Content-Type": "application/json"

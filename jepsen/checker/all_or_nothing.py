@@ -92,19 +92,19 @@ def _may_hold(state: State, write: ConsumerWrite) -> bool:
 def all_or_nothing(history: History) -> Iterator[Violation]:
     """Yield a violation for each lost request that certainly took effect for one consumer and not for another."""
     calls: dict[str, list[Operation]] = defaultdict(list)
-    others = set()
+    answered = set()
     for operation in history.operations:
         if (operation.method, operation.path) == ("POST", "/v1/claims") and operation.body.get("all_or_nothing"):
             if operation.is_open:
                 calls[json.dumps(operation.body, sort_keys=True)].append(operation)
             else:
-                others.add(operation.number)
+                answered.add(operation.number)
     consumers = by_consumer(history.operations, history.events) if calls else {}
     for equal in calls.values():
         requested = [request["consumer"] for request in equal[0].body["requests"] if not request.get("dry_run")]
         numbers = {operation.number for operation in equal}
         violation = _violation_by(
-            {consumer: consumers[consumer] for consumer in requested}, numbers, others, history.events
+            {consumer: consumers[consumer] for consumer in requested}, numbers, answered, history.events
         )
         if violation is not None:
             yield violation
@@ -113,13 +113,13 @@ def all_or_nothing(history: History) -> Iterator[Violation]:
 def _violation_by(
     consumers: Mapping[str, Sequence[TimedCall]],
     numbers: Collection[int],
-    others: Collection[int],
+    answered: Collection[int],
     events: Sequence[Event],
 ) -> Violation | None:
     """Return the violation by equal requests with these numbers, if there is one.
 
     Args:
-        others: Numbers of the all-or-nothing requests that got a response.
+        answered: Numbers of the all-or-nothing requests that got a response.
     """
     placements = []
     for consumer, timed in consumers.items():
@@ -131,7 +131,7 @@ def _violation_by(
         return None
     until, reply, first = min(placements)
     # An all-or-nothing request reads all holdings before it places any of its consumers.
-    successors = {reply} & {*others}
+    successors = {reply} & {*answered}
     if successors:
         reordered = _wrap_calls(_wrap_calls(consumers[first], numbers, _Successor), successors, _Predecessor)
         successors = successors if _verdict(consumers[first], reordered, events).outcome is Outcome.VIOLATED else set()

@@ -113,11 +113,11 @@ def bank(history: History) -> list[Violation]:
 def _includes_acknowledged(epoch: Epoch, initial_ticks: Ticks) -> Iterator[Violation]:
     """Yield violations by reads that lack a write acknowledged before them, or show one that began after them."""
     for client, initial in enumerate(initial_ticks):
-        own = [transfer for transfer in epoch.transfers if transfer.client == client]
+        transfers = [transfer for transfer in epoch.transfers if transfer.client == client]
         acknowledged = _Highest(
-            (transfer.ended, transfer.tick, transfer.number) for transfer in own if _is_within(transfer, epoch)
+            (transfer.ended, transfer.tick, transfer.number) for transfer in transfers if _is_within(transfer, epoch)
         )
-        begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in own)
+        begun = _Highest((transfer.began, transfer.tick, transfer.number) for transfer in transfers)
         for statement in epoch.statements:
             tick = statement.ticks[client]
             acknowledged_tick, number = acknowledged.before(statement.began)
@@ -205,9 +205,9 @@ def _exclude_each_other(statement: Statement, other: Statement) -> bool:
 class _Separation:
     """The division of reads into those before a loss and those after it.
 
-    Two reads that exclude each other are on different sides.  With a read, all reads that ended earlier are before the
-    loss, or all reads that began later are after it.  This is a 2-SAT formula, so trying one side and then the other
-    never needs backtracking.
+    Two reads that exclude each other are on different sides.  If a read is before the loss, so are all reads that ended
+    before it began; if it is after the loss, so are all reads that began after it ended.  This is a 2-SAT formula, so
+    trying one side and then the other never needs backtracking.
     """
 
     def __init__(self, statements: Sequence[Statement]) -> None:
@@ -289,9 +289,9 @@ def _start(epoch: Epoch, clients: range) -> tuple[Ticks, Sequence[float]]:
     """
     lower, upper = [], []
     for client in clients:
-        own = [transfer for transfer in epoch.transfers if transfer.client == client]
-        firsts = [transfer.tick - 1 for transfer in own if _is_within(transfer, epoch)]
-        late = {transfer.tick for transfer in own if not _is_within(transfer, epoch)}
+        transfers = [transfer for transfer in epoch.transfers if transfer.client == client]
+        firsts = [transfer.tick - 1 for transfer in transfers if _is_within(transfer, epoch)]
+        late = {transfer.tick for transfer in transfers if not _is_within(transfer, epoch)}
         highest = min([*firsts, *(statement.ticks[client] for statement in epoch.statements)], default=None)
         lowest = highest or 0
         while lowest in late:

@@ -26,7 +26,7 @@ CEILINGS: Mapping[tuple[str, str], float] = {}
 #: Largest fraction for all routes of a cluster.  If all nodes of Galera are written to, a lock on one node does not
 #: exist on another: a transaction that loses is refused at COMMIT, and may lose again.  Measured: 3 of 91 reshapes with
 #: 17 other clients.
-_OF_CLUSTERS: Mapping[str, float] = {"galera-all": 0.1}
+_CLUSTER_CEILINGS: Mapping[str, float] = {"galera-all": 0.1}
 _VARIABLE = re.compile(r"[0-9a-fA-F-]{36}|(?<=/inventories/)[A-Z0-9_]+|(?<=/traits/)[A-Z0-9_]+")
 
 
@@ -35,7 +35,7 @@ def collisions(history: History, ceilings: Mapping[tuple[str, str], float] = CEI
 
     Refusals during an event, such as a foreign session that holds a lock, do not count.
     """
-    ceiling = _OF_CLUSTERS.get(history.run.get("cluster", ""), 0.0)
+    ceiling = _CLUSTER_CEILINGS.get(history.run.get("cluster", ""), 0.0)
     requests, refused_requests = defaultdict(list), defaultdict(list)
     for operation in history.operations:
         if operation.status and not operation.is_open and not _is_disturbed(operation, history):

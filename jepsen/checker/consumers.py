@@ -97,7 +97,7 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
     """
     clocks = [event for event in events if "clock" in event.nemesis]
     calls: dict[str, list[TimedCall]] = defaultdict(list)
-    of_every_consumer = []
+    calls_on_every_consumer = []
     for operation in operations:
         for effect in effects(operation):
             match effect:
@@ -107,11 +107,12 @@ def by_consumer(operations: Iterable[Operation], events: Iterable[Event] = ()) -
                     changes = isinstance(effect, ConsumerWrite | LeaseExtension)
                     call = AnyTime(effect) if any(_overlaps(operation, event) for event in clocks) else effect
                     timed = TimedCall(operation.number, operation.began, operation.ended, call, changes)
-                    of_every_consumer += [timed] if effect.consumer == EVERY else []
+                    calls_on_every_consumer += [timed] if effect.consumer == EVERY else []
                     calls[effect.consumer] += [timed, *_expiries(operation, effect, clocks)]
     calls.pop(EVERY, None)
     return {
-        consumer: [*_allow_expired_reads(timed_calls), *of_every_consumer] for consumer, timed_calls in calls.items()
+        consumer: [*_allow_expired_reads(timed_calls), *calls_on_every_consumer]
+        for consumer, timed_calls in calls.items()
     }
 
 

@@ -17,7 +17,7 @@ from placement.db import feed as changes
 
 #: Largest increase of a provider's generation in the single transaction of a reshape; other transactions raise it by
 #: one.
-_BY_RESHAPE = 3
+_MAX_INCREASE = 3
 
 
 def feed(history: History) -> list[Violation]:
@@ -68,7 +68,7 @@ def _missing_rows(
     for provider, uuid, generation, _, _ in history.final["providers"]:
         present.add(provider)
         # Creation leaves the generation at 0, and every transaction that raises it writes one row.
-        min_rows = 1 + generation - reshapes[uuid] * (_BY_RESHAPE - 1)
+        min_rows = 1 + generation - reshapes[uuid] * (_MAX_INCREASE - 1)
         # A transaction of the Bare Metal API may raise a node's generation several times, and the reshapes of earlier
         # runs on this cluster are unknown.
         if uuid not in nodes | earlier and count[provider] < min_rows:

@@ -100,10 +100,10 @@ def by_provider(operations: Sequence[Operation]) -> Mapping[str, list[TimedCall]
                     calls[provider].append(_timed_call(operation, effect, changes=False))
         for provider in _possibly_left_providers(call_effects, used_by):
             calls[provider].append(_timed_call(operation, EqualClaim(), optional=True, joins=True))
-    of_every = calls.pop(EVERY, [])
+    calls_on_every_provider = calls.pop(EVERY, [])
     return {
         provider: provider_calls
-        + of_every
+        + calls_on_every_provider
         + [timed for timed, classes in claims_anywhere if _may_be_used(classes_by_provider.get(provider), classes)]
         for provider, provider_calls in calls.items()
         if provider not in nodes

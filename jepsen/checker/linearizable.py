@@ -118,7 +118,7 @@ def check(
             search.begin(operation)
         elif not search.end(operation):
             outcome = Outcome.UNDECIDED if search.steps > bound else Outcome.VIOLATED
-            return Verdict(outcome, search.states, operation, search.others(operation), began)
+            return Verdict(outcome, search.states, operation, search.other_pending(operation), began)
     return Verdict(Outcome.LINEARIZABLE, search.states)
 
 
@@ -155,7 +155,7 @@ class _Search:
     def states(self) -> Collection[Hashable]:
         return {state for state, _ in self._configurations}
 
-    def others(self, operation: TimedCall) -> Sequence[TimedCall]:
+    def other_pending(self, operation: TimedCall) -> Sequence[TimedCall]:
         """Return the other pending operations, without the open ones."""
         return [other for other in self._pending.values() if other is not operation and other.ended is not None]
 

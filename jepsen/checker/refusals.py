@@ -98,21 +98,21 @@ class _Bounds:
 
         return changes(register, lower), changes(register, upper)
 
-    def total_of_others(self, pair: Pair, own: Collection[str], which: int, time: float) -> float:
+    def total_of_others(self, pair: Pair, claimants: Collection[str], side: int, time: float) -> float:
         """Return the smallest (0) or the largest (1) total that the other consumers hold at a time."""
         own_amount = sum(
-            self.holdings_of(consumer, pair)[which].at(time) for consumer in own if consumer in self.holders
+            self.holdings_of(consumer, pair)[side].at(time) for consumer in claimants if consumer in self.holders
         )
-        return self.totals(pair)[which].at(time) - own_amount
+        return self.totals(pair)[side].at(time) - own_amount
 
-    def times(self, pairs: Collection[Pair], own: Collection[str], operation: Operation) -> Sequence[float]:
+    def times(self, pairs: Collection[Pair], claimants: Collection[str], operation: Operation) -> Sequence[float]:
         """Return the times within an operation at which a bound on these pairs changes, and its beginning."""
         assert operation.ended is not None
         functions = [function for pair in pairs for function in (*self.capacity(pair), *self.totals(pair))]
         functions += [
             function
             for pair in pairs
-            for consumer in own
+            for consumer in claimants
             if consumer in self.holders
             for function in self.holdings_of(consumer, pair)
         ]
@@ -152,11 +152,11 @@ def _exceeds(operation: Operation, pair: Pair, bounds: _Bounds) -> bool:
     claims = requested_amounts(operation)
     amount = sum(claim.get(pair, 0) for claim in claims.values())
     # A new consumer that claims nothing has no row to lock, so another request may create it meanwhile.
-    own = [consumer for consumer, claim in claims.items() if claim or not _is_new(operation, consumer)]
-    for time in bounds.times([pair], own, operation):
+    claimants = [consumer for consumer, claim in claims.items() if claim or not _is_new(operation, consumer)]
+    for time in bounds.times([pair], claimants, operation):
         new = _reshaped_inventory(operation, pair)
         available = bounds.capacity(pair)[0].at(time) if new is None else new.min_capacity
-        if bounds.total_of_others(pair, own, 1, time) + amount > available:
+        if bounds.total_of_others(pair, claimants, 1, time) + amount > available:
             return True
     return False
 
@@ -250,10 +250,11 @@ def _fitting_provider(
     candidates = [
         provider for provider in sorted(providers) if all((provider, name) in bounds.inventories for name in amounts)
     ]
-    own, place = [request["consumer"]], None
-    for time in bounds.times([(provider, name) for provider in candidates for name in amounts], own, operation):
+    claimants, place = [request["consumer"]], None
+    for time in bounds.times([(provider, name) for provider in candidates for name in amounts], claimants, operation):
         place = next(
-            (candidate for candidate in candidates if _fits(candidate, amounts, tentative, own, bounds, time)), None
+            (candidate for candidate in candidates if _fits(candidate, amounts, tentative, claimants, bounds, time)),
+            None,
         )
         if place is None:
             return None
@@ -264,16 +265,18 @@ def _fits(
     provider: str,
     amounts: Mapping[str, float],
     tentative: Mapping[str, float],
-    own: Collection[str],
+    claimants: Collection[str],
     bounds: _Bounds,
     time: float,
 ) -> bool:
     for name, amount in amounts.items():
         pair = (provider, name)
         possible = [write.value for write in bounds.inventories[pair].possible(time, time)]
-        others = bounds.total_of_others(pair, own, 1, time) + amount_of(name, tentative)
+        held_by_others = bounds.total_of_others(pair, claimants, 1, time) + amount_of(name, tentative)
         if not all(
-            inventory is not None and inventory.allows(int(amount)) and others + amount <= inventory.min_capacity
+            inventory is not None
+            and inventory.allows(int(amount))
+            and held_by_others + amount <= inventory.min_capacity
             for inventory in possible
         ):
             return False
@@ -303,27 +306,29 @@ def _impossible_claims(operation: Operation, bounds: _Bounds) -> Iterator[Violat
     together = operation.path != "/v1/claims"
     groups = [writes] if together else [[effect] for effect in writes]
     for group in groups:
-        own = [effect.consumer for effect in group]
+        claimants = [effect.consumer for effect in group]
         sums: dict[Pair, int] = defaultdict(int)
         for effect in group:
             for provider, by_class in (effect.holding.resources or ()) if effect.holding else ():
                 for name, amount in by_class:
                     sums[provider, name] += amount
         for pair, amount in sums.items():
-            if pair in bounds.inventories and _never_fits(operation, pair, amount, own, bounds):
-                sentence = f"{amount} {pair[1]} of {pair[0]} for {', '.join(own)} is more than the capacity at any time"
+            if pair in bounds.inventories and _never_fits(operation, pair, amount, claimants, bounds):
+                sentence = (
+                    f"{amount} {pair[1]} of {pair[0]} for {', '.join(claimants)} is more than the capacity at any time"
+                )
                 yield Violation("capacity is never exceeded", sentence, (operation.number,))
 
 
-def _never_fits(operation: Operation, pair: Pair, amount: int, own: Collection[str], bounds: _Bounds) -> bool:
+def _never_fits(operation: Operation, pair: Pair, amount: int, claimants: Collection[str], bounds: _Bounds) -> bool:
     # On an over-committed provider a consumer may keep or reduce its amount (docs: api-capacity).
-    if sum(_amount_before(operation, pair, consumer, bounds) for consumer in own) >= amount:
+    if sum(_amount_before(operation, pair, consumer, bounds) for consumer in claimants) >= amount:
         return False
     new = _reshaped_inventory(operation, pair)
     return all(
-        bounds.total_of_others(pair, own, 0, time) + amount
+        bounds.total_of_others(pair, claimants, 0, time) + amount
         > (bounds.capacity(pair)[1].at(time) if new is None else new.max_capacity)
-        for time in bounds.times([pair], own, operation)
+        for time in bounds.times([pair], claimants, operation)
     )
 
 

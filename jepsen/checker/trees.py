@@ -43,7 +43,7 @@ def trees(history: History) -> list[Violation]:
         violations += [
             Violation(name, f"{operation.path}: {sentence}", (operation.number,)) for name, sentence in sentences
         ]
-    for _, sentence in _roots(_at_end(history)):
+    for _, sentence in _roots(_final_providers(history)):
         violations.append(Violation("trees without cycles, with correct roots", f"final state: {sentence}"))
     return violations
 
@@ -144,9 +144,9 @@ def _shown_providers(operation: Operation) -> list[ShownProvider] | None:
         return None
     match path:
         case ["resource_providers"]:
-            return _of_placement(operation.reply["resource_providers"])
+            return _placement_providers(operation.reply["resource_providers"])
         case ["resource_providers", _]:
-            return _of_placement([operation.reply])
+            return _placement_providers([operation.reply])
         case ["v1", "overview"]:
             return [
                 ShownProvider(entry["uuid"], (entry["parent"] or {}).get("uuid"), entry["root"]["uuid"])
@@ -155,7 +155,7 @@ def _shown_providers(operation: Operation) -> list[ShownProvider] | None:
     return None
 
 
-def _of_placement(entries: Iterable[Mapping[str, Any]]) -> list[ShownProvider] | None:
+def _placement_providers(entries: Iterable[Mapping[str, Any]]) -> list[ShownProvider] | None:
     """Return the providers in a response of the Placement API; None before version 1.14, which shows no trees."""
     return [
         ShownProvider(entry["uuid"], entry["parent_provider_uuid"], entry["root_provider_uuid"])
@@ -172,7 +172,7 @@ def _named_tree(operation: Operation) -> str | None:
     return parameters[name][0] if parameters.keys() == {name} else None
 
 
-def _at_end(history: History) -> list[ShownProvider]:
+def _final_providers(history: History) -> list[ShownProvider]:
     rows = history.final.get("providers", ())
     uuids = {id_: uuid for id_, uuid, *_ in rows}
     return [ShownProvider(uuid, uuids.get(parent), uuids.get(root, str(root))) for _, uuid, _, parent, root in rows]

@@ -72,7 +72,7 @@ class Router:
         }
         configuration = directory / "haproxy.cfg"
         configuration.write_text(web_servers.fill_sample("haproxy/database.cfg", changes))
-        argv = [*web_servers.unprivileged(), web_servers.haproxy_binary(), "-db", "-f", str(configuration)]
+        argv = [*web_servers.unprivileged_prefix(), web_servers.haproxy_binary(), "-db", "-f", str(configuration)]
         self._child = children.Child(argv, directory / "log")
 
     def __enter__(self) -> Router:

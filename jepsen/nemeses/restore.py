@@ -82,11 +82,11 @@ def _copy(source: Path | str, target: Path | str) -> None:
 
 
 def _run(url: sa.URL, words: Sequence[str], **more: Any) -> None:
-    program, *others = words
+    program, *arguments = words
     address = [f"--host={url.host}", f"--port={url.port}"]
     if url.get_backend_name() == "mysql":
         address += [f"--user={url.username}", "--protocol=tcp", "--skip-ssl"]
     else:
         address += [f"--username={url.username}"]
     passwords = {"MYSQL_PWD": str(url.password), "PGPASSWORD": str(url.password)}
-    subprocess.run([program, *address, *others], env=os.environ | passwords, check=True, **more)
+    subprocess.run([program, *address, *arguments], env=os.environ | passwords, check=True, **more)

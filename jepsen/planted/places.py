@@ -113,10 +113,10 @@ def _change_calls(**changes: Any) -> None:
     """Change fields of all requests."""
     call = claim_creation._call
 
-    def other(*arguments: Any) -> ClaimCall:
+    def changed_call(*arguments: Any) -> ClaimCall:
         return dataclasses.replace(call(*arguments), **changes)
 
-    claim_creation._call = other
+    claim_creation._call = changed_call
 
 
 @fault

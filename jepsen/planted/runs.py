@@ -162,8 +162,8 @@ def _main() -> None:
 
     for planted in RUNS:
         place = f"{planted.workload} on {planted.cluster}{f' with {planted.nemesis!r}' if planted.nemesis else ''}"
-        about = (faults()[planted.fault].__doc__ or "").strip().splitlines()[0]
-        print(f"{planted.fault}\t{about}\t{place}, {planted.seconds:g} s\t{planted.invariant}")
+        summary = (faults()[planted.fault].__doc__ or "").strip().splitlines()[0]
+        print(f"{planted.fault}\t{summary}\t{place}, {planted.seconds:g} s\t{planted.invariant}")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ KINDS = ["mariadb", "postgresql", "sqlite"]
 #: Clients of each service.
 _CLIENTS = 3
 #: Duration of the harm in tests of nemeses, in seconds.
-_LASTS = 0.7
+_HARM_SECONDS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def observe(
                 in_effect = recorder.now()
                 meanwhile()
                 _wait_for_writes(recorder, answering(detail))
-                time.sleep(_LASTS)
+                time.sleep(_HARM_SECONDS)
                 ending = recorder.now()
             healed = recorder.now()
             _wait_for_writes(recorder, urls)

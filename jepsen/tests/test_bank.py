@@ -123,7 +123,7 @@ BEFORE_LOSS = [*SWAPS, swap(9, 12, 0, 3)]
     [
         [read(13, 14, 3, 1), read(15, 16, 1, 1), read(17, 18, 1, 1)],
         [read(13, 20, 1, 1), read(13, 20, 3, 1)],
-        # Some before the loss, some after it; the following read shows which.
+        # Some reads are before the loss, and some after it; the last read shows which.
         [swap(13, 20, 1, 2), read(14, 20, 2, 2), read(14, 20, 3, 1), read(42, 43, 2, 2)],
         [read(9, 13, 2, 1), read(14, 15, 0, 0), read(16, 17, 0, 0), read(42, 43, 0, 0)],
     ],

@@ -40,7 +40,7 @@ class Other(Choosing):
     name = "other"
 
 
-class OfOurs(Choosing):
+class OwnAPI(Choosing):
     """A workload of the v1 API, which another implementation lacks."""
 
     name, own_api = "ours", True
@@ -52,7 +52,7 @@ def register_classes(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(CountedCluster, "started", 0)
     monkeypatch.setattr(catalogue, "cluster", {"counted": CountedCluster}.__getitem__)
-    for cls in (Choosing, Other, OfOurs):
+    for cls in (Choosing, Other, OwnAPI):
         monkeypatch.setitem(catalogue.WORKLOADS, cls.name, f"tests.test_campaign:{cls.__name__}")
     monkeypatch.setattr(catalogue, "nemesis", {cls.name: cls for cls in (Elsewhere, *TURN)}.__getitem__)
 

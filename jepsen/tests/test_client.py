@@ -54,11 +54,11 @@ def answering(*replies):
 
 
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"HTTP/1.1 200 OK\r\n\r\nOK"])
-def test_a_connection_that_ends_before_the_reply_leaves_the_outcome_open(call, reply):
+def test_a_missing_or_invalid_response_leaves_the_outcome_open(call, reply):
     with answering(reply) as port:
-        cut = call(port)
-    assert cut.status == 0
-    assert cut.is_open
+        operation = call(port)
+    assert operation.status == 0
+    assert operation.is_open
 
 
 @pytest.mark.parametrize(("status", "answered"), [(500, True), (502, False), (503, False)])
@@ -71,10 +71,10 @@ def test_an_error_without_json_is_recorded_as_text(call, status, answered):
 
 
 def test_a_read_is_repeated_until_it_is_answered():
-    away, here = b"HTTP/1.1 503 ...\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n\r\n{}"
+    unavailable, success = b"HTTP/1.1 503 ...\r\n\r\n{}", b"HTTP/1.1 200 OK\r\n\r\n{}"
     recorder, ended = Recorder(), threading.Event()
     ended.set()
-    with answering(away, b"", here) as port:
+    with answering(unavailable, b"", success) as port:
         client = Client(recorder, 0, [f"http://127.0.0.1:{port}"], ended)
         assert client.read("/allocations/c", seconds=60).status == 200
     assert [operation.status for operation in recorder.operations] == [503, 0, 200]

@@ -258,14 +258,14 @@ def test_writes_before_a_loss_may_survive():
     # The lost generation is used again.
     assert not is_wrong(*operations, traits(22, 23, 0, C), get_traits(30, 31, 2, C), events=[loss(10, 20)])
     assert is_wrong(*operations, traits(22, 23, 0, C), get_traits(30, 31, 1, A), events=[loss(10, 20)])
-    # Its response may come late.
+    # The response to a write may come after the loss.
     assert not is_wrong(NEW, traits(15, 23, 0, A), get_traits(30, 31, 0), events=[loss(10, 20)])
 
 
 def test_a_generation_reused_after_a_loss_does_not_date_earlier_reads():
     operations = [NEW, traits(2, 3, 0, A), traits(4, 5, 1, B), get_traits(7, 9, 2, B)]
     assert not is_wrong(*operations, traits(22, 23, 0, C), events=[loss(10, 20)])
-    # An operation that began before the loss writes it after the loss.
+    # An operation that began before the loss reaches the same generation after the loss.
     assert not is_wrong(*operations, traits(8, 23, 0, C), events=[loss(10, 20)])
 
 
@@ -314,8 +314,8 @@ def test_operations_of_the_real_service_violate_nothing(database):
             ]
         )
         client(method, below if below == "/reshaper" else f"{path}{below}", body)
-        for about in ("", "/inventories", "/traits", "/aggregates"):
-            client("GET", f"{path}{about}")
+        for page in ("", "/inventories", "/traits", "/aggregates"):
+            client("GET", f"{path}{page}")
     assert contents(history(*client.operations)) == []
     missing = [
         operation

@@ -58,7 +58,7 @@ class SimulatedService:
     def call(self, method, below, body, chance_of_open):
         began, is_open = self.now, self.rng.random() < chance_of_open
         if is_open:
-            # It takes effect at any time, or never.
+            # The write takes effect at any time, or never.
             yield [self.late(method, below, body)] if self.rng.random() < 0.7 else []
         yield from self.pause()
         status, reply = (0, None) if is_open else self.write(method, below, body)

@@ -58,10 +58,10 @@ def test_changes_missing_from_the_feed_are_violations(invariant, state):
 
 def test_an_index_that_differs_is_a_violation():
     built = {"providers": {UUID: [1, 2]}}
-    same = {"service": 0, "process": 11, "digest": "d"}
+    matching = {"service": 0, "process": 11, "digest": "d"}
     stale = {"service": 0, "process": 12, "digest": "e", "index": {"providers": {UUID: [1, 1]}}}
-    assert not violations(indices, final={"indices": {"database": built, "workers": [same]}})
-    assert violations(indices, final={"indices": {"database": built, "workers": [same, stale]}}) == {
+    assert not violations(indices, final={"indices": {"database": built, "workers": [matching]}})
+    assert violations(indices, final={"indices": {"database": built, "workers": [matching, stale]}}) == {
         "each index matches the database"
     }
 
@@ -81,7 +81,7 @@ def test_inconsistent_rows_are_violations():
     assert not violations(soundness, final={"soundness": {}})
     over = {"soundness": {"usage above the capacity": [UUID]}}
     assert violations(soundness, stock(1, 8), stock(2, 8), final=over) == {"consistent rows"}
-    # An inventory may be reduced below its usage, but not that of another provider.
+    # The reduction of an inventory explains its own overuse, but not the overuse of another provider.
     assert not violations(soundness, stock(1, 8), stock(2, 4), final=over)
     other = [stock(3, 8, "d1000000-0000-4000-8000-000000000001"), stock(4, 4, "d1000000-0000-4000-8000-000000000001")]
     assert violations(soundness, stock(1, 8), *other, final=over) == {"consistent rows"}

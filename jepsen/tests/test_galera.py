@@ -26,9 +26,9 @@ def galera(request):
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 def test_a_group_without_a_primary_view_is_bootstrapped(galera):
     """Each node is alone when one dies, so no two are a majority of the last primary view."""
-    first, *others = galera.nodes.nodes
+    first, *remaining = galera.nodes.nodes
     with galera.nodes.network.cut([node.host for node in galera.nodes.nodes], [GROUP]):
-        first.child.wait_until(lambda: not any(node.is_primary() for node in others))
+        first.child.wait_until(lambda: not any(node.is_primary() for node in remaining))
         first.kill()
     galera.nodes.join([first])
     galera.wait_until_complete()

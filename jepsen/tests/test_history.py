@@ -29,7 +29,7 @@ def test_the_outcome_is_known_if_the_service_guarantees_no_change(error, is_know
     environ = {"REQUEST_METHOD": "PUT", VERSION: version}
     _, content = ErrorList(version, version, version).render(error, HTTPStatus.SERVICE_UNAVAILABLE, environ)
     assert is_outcome_known("/allocations", 503, json.loads(content)) is is_known
-    # Some of its transactions may be committed before one finds the database unavailable.
+    # Some transactions of a call may be committed before one finds the database unavailable.
     assert not is_outcome_known("/v1/claims", 503, json.loads(content))
 
 

@@ -124,8 +124,8 @@ def test_rolling_upgrades_lose_no_request(request, commit, name, run_nemeses):
 
 @pytest.mark.skipif(not LONG, reason="a long run: make test-long")
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_hosts_are_killed_during_primary_changes(request, name, run_nemeses):
-    of_database = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
+def test_a_host_killed_during_primary_changes_cuts_off_only_requests_in_flight(request, name, run_nemeses):
+    database_nemeses = ("kill-node", "restart-nodes") if name == "galera-hosts" else ("switch-over", "fail-over")
     with hosts(request, name) as cluster:
-        history = run_nemeses(cluster, "kill-host", of_database[0], "restart-hosts", of_database[1])
+        history = run_nemeses(cluster, "kill-host", database_nemeses[0], "restart-hosts", database_nemeses[1])
         assert cluster.requests_cut_off() == requests_killed_with_host(history)

@@ -98,7 +98,7 @@ def shows_allocations(began):
     "operations",
     [
         [claim(1, 3), shows_claim(2, 4.005), shows_allocations(2.5), shows_no_claim(4.1), shows_no_allocations(4.2)],
-        # Placement's routes may show it until a sweep.
+        # Placement's routes may show the claim until a sweep.
         [claim(1, 3), shows_allocations(5), shows_no_claim(6), shows_no_allocations(7)],
         [claim(1, 3), extend(2, 5), shows_claim(6, 7.005), shows_no_claim(7.1)],
         [claim(1, 3), shows_no_claim(5), claim(6, None), shows_claim(7, None), shows_allocations(8)],
@@ -133,7 +133,7 @@ def test_leases_that_expire_on_time_violate_nothing(operations):
         (EARLY, [claim(1, 3), extend(2, 5), shows_no_claim(4.5)]),
         (EARLY, [claim(1, 3), late_extension(2, 4.3, 2.1, 5), shows_no_claim(2.2)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), shows_no_claim(4.4)]),
-        # Another extension waits for the first one, and so does a sweep, until which Placement's routes show it.
+        # Another extension waits for the first one, as does a sweep, until which Placement's routes show the claim.
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), refused_extension(4.1)]),
         (EARLY, [claim(1, 3), late_extension(3.9, 4.3, 4, 5), shows_no_allocations(4.1)]),
         (EARLY, [claim(1, 3), shows_no_claim(5), claim(6, None), shows_no_allocations(7)]),
@@ -173,7 +173,7 @@ def test_expired_resources_are_free_at_once():
     assert not violations(refusals, stock, claim(1, 3), claim(3.5, None, TWO, outcome="refused"))
     assert violations(refusals, stock, claim(1, 3), claim(4.5, None, TWO, outcome="refused")) == {explained}
     assert not violations(refusals, stock, claim(1, 3), extend(2, 5), claim(4.5, None, TWO, outcome="refused"))
-    # Nor does another consumer get them earlier.
+    # Another consumer does not get the resources earlier.
     assert not violations(refusals, stock, claim(1, 3), claim(4.5, None, TWO))
     assert violations(refusals, stock, claim(1, 3), claim(1.5, None, TWO)) == {"capacity is never exceeded"}
 

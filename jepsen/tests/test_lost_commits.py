@@ -1,4 +1,4 @@
-"""Crashes and restored backups that lose the newest commits, all after some commit."""
+"""Crashes and restored backups: all commits after a point in time are lost, and the earlier ones are kept."""
 
 from __future__ import annotations
 

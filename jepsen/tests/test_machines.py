@@ -27,11 +27,11 @@ def request(began, ended, uuid):
     return call(began, ended, "POST", ALLOCATIONS, body, status=201, reply=reply)
 
 
-def read_record(began, uuid, where):
+def read_record(began, uuid, node_uuid):
     state, error = (
-        ("active", None) if where else ("error", "Failed: no available nodes match the resource class metal.")
+        ("active", None) if node_uuid else ("error", "Failed: no available nodes match the resource class metal.")
     )
-    reply = {"uuid": uuid, "resource_class": "metal", "state": state, "node_uuid": where, "last_error": error}
+    reply = {"uuid": uuid, "resource_class": "metal", "state": state, "node_uuid": node_uuid, "last_error": error}
     return call(began, began + 1, "GET", f"{ALLOCATIONS}/{uuid}", reply=reply)
 
 
@@ -152,7 +152,7 @@ def test_no_client_is_refused_a_free_node(refuse):
     assert violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 6), refuse(7, 8)) == {explained}
     assert not violations(refusals, node(), claim(3, 4, ONE), release_claim(5, 9), refuse(7, 8))
     assert not violations(refusals, node(), claim(3, None, ONE), refuse(7, 8))
-    # A changed node may be free, or not, and so may one that may be lost.
+    # A changed node may be free or not, as may a node whose creation may be lost.
     maintenance = call(5, 6, "PUT", f"/baremetal/v1/nodes/{NODE}/maintenance", {}, status=202)
     assert not violations(refusals, node(), maintenance, refuse(7, 8))
     assert not violations(refusals, node(), refuse(17, 18), events=[loss(10, 12)])

@@ -13,7 +13,7 @@ from jepsen.tests.test_calls import OWNER
 #: Roots A and B, a child of A, and a provider that the history does not create.
 A, B, CHILD, STRANGE = (f"a{number}000000-0000-4000-8000-000000000001" for number in range(4))
 ONE, TWO, THREE = (f"e{number}000000-0000-4000-8000-000000000001" for number in range(3))
-FORM, ALL, ASKED, APART, TOGETHER, MAPPINGS = (
+FORM, ALL, REQUESTED, APART, TOGETHER, MAPPINGS = (
     "a result for each request",
     "all or nothing",
     "places as requested",
@@ -67,10 +67,10 @@ def refusal(consumer, code="placement.v1.no_room"):
 
 def claim(began, ended, requests, results=(), **more):
     """Return a request with a response, or without one."""
-    good = sum(outcome["outcome"] != "refused" for outcome in results)
-    reply = {"results": [*results], "claimed": good}
+    claimed = sum(outcome["outcome"] != "refused" for outcome in results)
+    reply = {"results": [*results], "claimed": claimed}
     body = {"requests": [*requests], **more}
-    return call(began, ended, "POST", "/v1/claims", body, status=200 if good else 409, reply=reply)
+    return call(began, ended, "POST", "/v1/claims", body, status=200 if claimed else 409, reply=reply)
 
 
 def claim_one(began, ended, consumer, *copies, **more):
@@ -103,30 +103,30 @@ def shows_place(began, ended, consumer, place):
 # --- responses -------------------------------------------------------------------------------------------------------
 
 
-def both(*results, **more):
+def claim_both(*results, **more):
     return claim(10, 20, [request(ONE), request(TWO)], results, **more)
 
 
 def test_each_request_has_a_result():
-    assert not violations_of(both(result(ONE, A), refusal(TWO)))
-    assert violations_of(both(result(TWO, A), result(ONE, A))) == {FORM}
-    assert violations_of(both(result(ONE, A))) == {FORM}
-    answer = both(result(ONE, A), refusal(TWO))
+    assert not violations_of(claim_both(result(ONE, A), refusal(TWO)))
+    assert violations_of(claim_both(result(TWO, A), result(ONE, A))) == {FORM}
+    assert violations_of(claim_both(result(ONE, A))) == {FORM}
+    answer = claim_both(result(ONE, A), refusal(TWO))
     answer.reply["claimed"] = 2
     assert violations_of(answer) == {FORM}
     body = {"requests": [request(ONE)]}
-    for status, good in ((200, 0), (409, 1)):
-        reply = {"results": [result(ONE, A) if good else refusal(ONE)], "claimed": good}
+    for status, claimed in ((200, 0), (409, 1)):
+        reply = {"results": [result(ONE, A) if claimed else refusal(ONE)], "claimed": claimed}
         assert violations_of(call(10, 20, "POST", "/v1/claims", body, status=status, reply=reply)) == {FORM}
 
 
 @pytest.mark.parametrize("outcome", ["claimed", "held", "moved"])
 def test_all_or_nothing_requests_have_no_mixed_outcomes(outcome):
     first = result(ONE, A, outcome=outcome)
-    assert not violations_of(both(first, refusal(TWO)))
-    assert not violations_of(both(first, result(TWO, A), all_or_nothing=True))
-    assert not violations_of(both(refusal(ONE), refusal(TWO), all_or_nothing=True))
-    assert violations_of(both(first, refusal(TWO), all_or_nothing=True)) == {ALL}
+    assert not violations_of(claim_both(first, refusal(TWO)))
+    assert not violations_of(claim_both(first, result(TWO, A), all_or_nothing=True))
+    assert not violations_of(claim_both(refusal(ONE), refusal(TWO), all_or_nothing=True))
+    assert violations_of(claim_both(first, refusal(TWO), all_or_nothing=True)) == {ALL}
 
 
 IN_A = f"resources=VCPU:2&in_tree={A}"
@@ -167,7 +167,7 @@ def test_requested_places_violate_nothing(fields, copies):
     ],
 )
 def test_other_places_are_violations(fields, copies):
-    assert violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {ASKED}
+    assert violations_of(claim(10, 20, [request(ONE, **fields)], [result(ONE, *copies)])) == {REQUESTED}
 
 
 def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
@@ -176,14 +176,14 @@ def with_mappings(mappings, outcome="claimed", query="resources=VCPU:2"):
 
 
 def test_mappings_match_the_place():
-    assert violations_of(with_mappings([{"": [B]}])) == {ASKED}
-    assert violations_of(with_mappings(None)) == {ASKED}
+    assert violations_of(with_mappings([{"": [B]}])) == {REQUESTED}
+    assert violations_of(with_mappings(None)) == {REQUESTED}
     # Another client has changed the holding.
     assert not violations_of(with_mappings(None, "held"))
     suffixed = "resources_A=VCPU:1&resources_B=VCPU:1&group_policy=none"
     assert not violations_of(with_mappings([{"_A": [A], "_B": [A]}], query=suffixed))
-    assert violations_of(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {ASKED}
-    assert violations_of(with_mappings([{"_A": [A]}], query=suffixed)) == {ASKED}
+    assert violations_of(with_mappings([{"_A": [A], "_B": []}], query=suffixed)) == {REQUESTED}
+    assert violations_of(with_mappings([{"_A": [A]}], query=suffixed)) == {REQUESTED}
 
 
 def test_shown_mappings_match_the_holding():
@@ -205,23 +205,23 @@ IN = claim_one(2, 5, ONE, A)
         [IN, claim_one(30, 40, TWO, B, apart_from=[ONE])],
         [claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, claim_one(30, 40, TWO, A, apart_from=[THREE])],
-        # It left at the same time, or just before by an open operation.
+        # The named consumer left at the same time, or just before by an open operation.
         [IN, release(25, 35, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, release(25, None, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, move(32, 38, ONE, B), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It came at the same time, or to an unknown place.
+        # The named consumer came at the same time, or to an unknown place.
         [claim_one(25, 35, ONE, A), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [claim(10, None, [request(ONE)]), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It was apart when it was claimed, but no longer is.
+        # The places were apart when they were claimed, but are not after a move.
         [IN, claim_one(30, 40, TWO, B, apart_from=[ONE]), move(50, 60, ONE, B)],
         [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, STRANGE, apart_from=[ONE])],
         [IN, move(30, 40, ONE, B, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD)],
-        [both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
-        # One may have left before the other came, unless both came at the same time.
-        [both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
-        [both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, B), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[THREE])],
+        # The first consumer may have left before the second one came.
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[ONE]), move(12, 14, ONE, B)],
+        [claim_both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
         # An equal request shows the current place.
         [IN, claim(30, 40, [request(ONE)], [result(ONE, A, outcome="held")], apart_from=[ONE])],
     ],
@@ -236,13 +236,13 @@ def test_places_apart_violate_nothing(operations):
         [IN, claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, claim_one(30, 40, TWO, CHILD, apart_from=[THREE, ONE])],
         [IN, release(50, 60, ONE), claim_one(30, 40, TWO, A, apart_from=[ONE])],
-        # It is in the tree before and after its move.
+        # The named consumer is in the tree before and after its move.
         [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, A, apart_from=[ONE])],
         [IN, move(30, 40, ONE, CHILD, apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
-        [both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), move(12, 14, ONE, B)],
-        [IN, both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, CHILD), apart_from=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, A), apart_from=[TWO, ONE], all_or_nothing=True), move(12, 14, ONE, B)],
+        [IN, claim_both(refusal(ONE), result(TWO, A), apart_from=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, A), apart_from=[ONE])],
     ],
 )
 def test_places_in_one_tree_are_not_apart(operations):
@@ -276,8 +276,8 @@ def test_requests_that_name_each_other_are_apart():
         [claim_one(10, 20, ONE, STRANGE), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, claim_one(30, 40, TWO, STRANGE, together_with=[ONE])],
         [claim(10, 20, [request(ONE, count=2)], [result(ONE, A, B)]), claim_one(30, 40, TWO, B, together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
-        # It moved to an unknown place, or they move together.
+        [claim_both(result(ONE, A), result(TWO, CHILD), together_with=[ONE])],
+        # The named consumer moved to an unknown place, or both move together.
         [IN, move(10, None, ONE, A), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [
             IN,
@@ -287,9 +287,9 @@ def test_requests_that_name_each_other_are_apart():
                 together_with=[ONE],
             ),
         ],
-        [both(refusal(ONE), result(TWO, B), together_with=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, B))],
+        [claim_both(refusal(ONE), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, A), together_with=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, B))],
     ],
 )
 def test_places_together_violate_nothing(operations):
@@ -304,9 +304,9 @@ def test_places_together_violate_nothing(operations):
         [IN, claim_one(5, 8, THREE, B), claim_one(30, 40, TWO, B, together_with=[THREE, ONE])],
         [IN, move(32, 38, ONE, CHILD), claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, claim(30, 40, [request(TWO, count=2)], [result(TWO, A, B)], together_with=[ONE])],
-        [both(result(ONE, A), result(TWO, B), together_with=[ONE])],
-        [IN, both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
-        [IN, both(refusal(ONE), result(TWO, B), together_with=[ONE])],
+        [claim_both(result(ONE, A), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(result(ONE, A, outcome="held"), result(TWO, B), together_with=[ONE])],
+        [IN, claim_both(refusal(ONE), result(TWO, B), together_with=[ONE])],
         # No listed consumer held anything.
         [claim_one(30, 40, TWO, B, together_with=[ONE])],
         [IN, release(22, 24, ONE), claim_one(30, 40, TWO, A, together_with=[ONE])],
@@ -318,7 +318,8 @@ def test_places_in_different_trees_are_not_together(operations):
 
 def test_a_holder_may_be_lost_with_the_last_commits():
     apart, together = (
-        claim_one(30, 40, TWO, place, **{how: [ONE]}) for place, how in ((A, "apart_from"), (B, "together_with"))
+        claim_one(30, 40, TWO, place, **{condition: [ONE]})
+        for place, condition in ((A, "apart_from"), (B, "together_with"))
     )
     for late in (apart, together):
         assert violations_of(IN, late)
@@ -337,7 +338,7 @@ def test_trees_are_known_for_unmoved_providers_that_share_nothing():
     renamed = call(2, 3, "PUT", f"/resource_providers/{A}", {"name": "b"}, reply={"generation": 0})
     for change in (sharing, into):
         assert not violations_of(change, IN, late)
-        # Nor is the tree of its child known.
+        # The tree of a child of a moved provider is unknown, too.
         assert change is sharing or not violations_of(
             change, claim_one(10, 20, ONE, CHILD), claim_one(30, 40, TWO, CHILD, apart_from=[ONE])
         )
@@ -356,13 +357,13 @@ LOST = claim(10, None, PAIR, all_or_nothing=True)
     [
         [LOST, shows_nothing(30, 40, ONE), shows_nothing(50, 60, TWO)],
         [LOST, shows_place(30, 40, ONE, A), shows_place(50, 60, TWO, B)],
-        # It takes effect between the reads, or one consumer was released since.
+        # The request takes effect between the reads, or one consumer was released since.
         [LOST, shows_nothing(30, 40, ONE), shows_place(35, 60, TWO, B)],
         [LOST, shows_place(50, 60, ONE, A), shows_nothing(20, 55, TWO)],
         [LOST, shows_place(30, 40, ONE, A), release(50, 60, TWO), shows_nothing(70, 80, TWO)],
         # Without all_or_nothing, each consumer is placed or not.
         [claim(10, None, PAIR), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
-        # It is unknown which request took effect; one consumer held its place before.
+        # Either request may have taken effect; or one consumer held its place before.
         [LOST, claim(15, None, [request(ONE)]), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         [
             claim(2, 3, PAIR[:1], [result(ONE, A)]),
@@ -387,9 +388,9 @@ def test_lost_requests_that_claim_for_all_or_none_violate_nothing(operations):
         [LOST, shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
         [LOST, shows_nothing(50, 60, TWO), shows_place(30, 40, ONE, A), shows_nothing(70, 80, TWO)],
         [LOST, claim(15, None, PAIR, all_or_nothing=True), shows_place(30, 40, ONE, A), shows_nothing(50, 60, TWO)],
-        # A repeated request finds one of them.
+        # A repeated request finds one of the consumers placed.
         [LOST, claim(30, 40, PAIR, [result(ONE, A, outcome="held"), result(TWO, B)], all_or_nothing=True)],
-        # The other one got its place from another request.
+        # The other consumer got its place from another request.
         [
             claim(2, 3, [request(ONE, "resources=VCPU:2,MEMORY_MB:0")], [result(ONE, A)]),
             LOST,

@@ -49,7 +49,7 @@ from jepsen.planted.faults import faults
 
 for name, plant in faults().items():
     modules = [module for name, module in sys.modules.items() if name.split(".")[0] == "placement"]
-    owners = [*modules, *(each for module in modules for each in vars(module).values() if inspect.isclass(each))]
+    owners = [*modules, *(value for module in modules for value in vars(module).values() if inspect.isclass(value))]
     before = [dict(vars(owner)) for owner in owners]
     plant()
     after = [vars(owner) for owner in owners]

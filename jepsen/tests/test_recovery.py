@@ -42,8 +42,8 @@ def recovery(events, *operations):
 
 def test_recovery_ends_with_a_write_begun_after_the_kill():
     """Earlier writes do not count, nor do reads, refusals and open operations."""
-    others = write(2.1, 2.2, method="GET"), write(2.1, 2.3, 409), write(2.1, None, 0)
-    assert recovery([event("kill", 2, 3)], write(1, 2.5), *others, write(2.5, 4), write(5, 6)) == [(2.0, 1.5)]
+    ignored = write(2.1, 2.2, method="GET"), write(2.1, 2.3, 409), write(2.1, None, 0)
+    assert recovery([event("kill", 2, 3)], write(1, 2.5), *ignored, write(2.5, 4), write(5, 6)) == [(2.0, 1.5)]
 
 
 def test_recovery_from_a_pause_counts_from_its_end():

@@ -35,7 +35,7 @@ def test_permitted_responses_violate_nothing():
     proxied = [call(12 * SECOND, 13 * SECOND, "PUT", PLACE, {}, status=status, reply="...") for status in (502, 504)]
     assert not violations(replies, *proxied, events=KILL)
     assert violations(replies, *proxied) == {"unavailable only around an event"}
-    # It began before the event, and its client abandoned it during the event.
+    # The request began before the event, and its client abandoned it during the event.
     assert not violations(replies, without_response(9 * SECOND), reply(10 * SECOND + 1, 204), events=KILL)
 
 

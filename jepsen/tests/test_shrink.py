@@ -29,20 +29,20 @@ def check(history):
 
 
 def violation_of(key, operations):
-    of_key = [
+    operations_on_key = [
         operation
         for operation in operations
         if operation.path.endswith(key) and (is_change(operation) or operation.method == "GET")
     ]
-    opened = [operation for operation in of_key if operation.is_open]
+    opened = [operation for operation in operations_on_key if operation.is_open]
     for dropped in range(2 ** len(opened)):
         never = {operation.number for at, operation in enumerate(opened) if dropped >> at & 1}
         if any(
             is_legal(order)
-            for order in permutations(operation for operation in of_key if operation.number not in never)
+            for order in permutations(operation for operation in operations_on_key if operation.number not in never)
         ):
             return None
-    return Violation("register", f"{key} has no order", tuple(operation.number for operation in of_key))
+    return Violation("register", f"{key} has no order", tuple(operation.number for operation in operations_on_key))
 
 
 def is_legal(order):
@@ -74,7 +74,7 @@ def test_a_write_that_is_read_is_not_removed():
     assert 1 in shortest_part(write(0, "a", 0, 1), write(1, "b", 2, 3), read(2, "b", 4, 5), read(3, "a", 6, 7))
 
 
-def test_the_rest_is_a_violation_whatever_the_removed_writes_did():
+def test_the_shortest_part_is_a_violation_whatever_the_removed_writes_did():
     operations = [write(0, "a", 0, 1), write(1, "b", 0, 9), write(2, "c", 2, 3), read(3, "b", 4, 5), read(4, "c", 6, 7),
                   read(5, "a", 10, 11), write(6, "d", 12, 13)]  # fmt: skip
     numbers = shortest_part(*operations)
@@ -95,8 +95,8 @@ def test_operations_of_other_keys_are_removed():
 def test_a_violation_of_another_key_does_not_count():
     history = History({}, [write(0, "a", 0, 1, OTHER), read(1, "b", 2, 3, OTHER), write(2, "a", 0, 1),
                            read(3, None, 2, 3)], [])  # fmt: skip
-    of_key = next(violation for violation in check(history) if KEY in violation.sentence)
-    assert {operation.path for operation in shortest(history, of_key, check).operations} == {f"/registers/{KEY}"}
+    violation = next(violation for violation in check(history) if KEY in violation.sentence)
+    assert {operation.path for operation in shortest(history, violation, check).operations} == {f"/registers/{KEY}"}
 
 
 def test_without_runs_the_named_operations_are_returned():

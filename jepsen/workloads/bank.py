@@ -198,9 +198,9 @@ class Bank(Workload):
         """Return an amount divided between two random providers, and the ticks on a random provider."""
         resources: dict[str, dict[str, int]] = {}
         providers = [*self._shared, purse.provider]
-        here, there = rng.sample(providers, 2)
-        amount_here = rng.randint(0, vcpu)
-        for provider, amount in ((here, amount_here), (there, vcpu - amount_here)):
+        first, second = rng.sample(providers, 2)
+        first_amount = rng.randint(0, vcpu)
+        for provider, amount in ((first, first_amount), (second, vcpu - first_amount)):
             if amount:
                 resources.setdefault(provider, {})["VCPU"] = amount
         if tick:

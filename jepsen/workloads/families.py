@@ -82,8 +82,10 @@ class Families(Workload):
 
     @staticmethod
     def _create_below(client: Client, provider: str, parent: str | None) -> bool:
-        above = {} if parent is None else {"parent_provider_uuid": parent}
-        return client.call("POST", "/resource_providers", {"name": provider, "uuid": provider, **above}).succeeded
+        parent_field = {} if parent is None else {"parent_provider_uuid": parent}
+        return client.call(
+            "POST", "/resource_providers", {"name": provider, "uuid": provider, **parent_field}
+        ).succeeded
 
     def _change_classes(self, client: Client, rng: random.Random) -> None:
         """Create two classes, and delete the first; because of the second, the database cannot reuse its id."""

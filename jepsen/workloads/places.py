@@ -96,24 +96,24 @@ class Places(Workload):
 
     def _claim_all(self, client: Client, rng: random.Random) -> None:
         """Claim for all of some consumers or for none; one of them may fit nowhere, or already hold resources."""
-        own, shared = self._bulks[client.process].choose(rng, 3), self._shared.choose(rng)
-        consumers = own + shared if rng.random() < 0.4 else own
+        bulk, shared = self._bulks[client.process].choose(rng, 3), self._shared.choose(rng)
+        consumers = bulk + shared if rng.random() < 0.4 else bulk
         body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": True}
         if rng.random() < 0.4:
             rng.choice(body["requests"])["query"] = f"resources=VCPU:{rng.choice((6, 8, 9))}"
         if rng.random() < 0.4:
-            self._add_conditions(rng, body, *own[:1])
+            self._add_conditions(rng, body, *bulk[:1])
         self._post(client, rng, consumers, body)
-        for consumer in own:
+        for consumer in bulk:
             client.call("GET", f"/v1/claims/{consumer}")
-        self._delete(client, own)
+        self._delete(client, bulk)
 
     def _claim_apart(self, client: Client, rng: random.Random) -> None:
         """Claim for some consumers in different trees, and sometimes apart from consumers that others use."""
         consumers = self._bulks[client.process].choose(rng, 3)
         body = self._body(rng, consumers, _query(rng)) | {"all_or_nothing": rng.random() < 0.5}
-        others = self._shared.choose(rng, rng.randint(1, 3)) if rng.random() < 0.5 else []
-        body["apart_from"] = consumers + others
+        shared = self._shared.choose(rng, rng.randint(1, 3)) if rng.random() < 0.5 else []
+        body["apart_from"] = consumers + shared
         self._post(client, rng, consumers, body)
         self._delete(client, consumers)
 
@@ -124,14 +124,14 @@ class Places(Workload):
         self._post(client, rng, consumers, body)
         self._delete(client, consumers)
 
-    def _add_conditions(self, rng: random.Random, body: dict[str, Any], *own: str) -> None:
+    def _add_conditions(self, rng: random.Random, body: dict[str, Any], *consumers: str) -> None:
         """Add ``apart_from`` or ``together_with``, with consumers that other clients use and move.
 
         Requests that name all shared consumers name each other's consumers.
         """
         if rng.random() < 0.6:
-            others = self._shared.choose(rng, rng.choice((1, 2, SHARED)))
-            body["apart_from"] = [*dict.fromkeys([*own, *others])]
+            shared = self._shared.choose(rng, rng.choice((1, 2, SHARED)))
+            body["apart_from"] = [*dict.fromkeys([*consumers, *shared])]
         else:
             body["together_with"] = self._shared.choose(rng)
 

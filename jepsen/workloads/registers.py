@@ -162,5 +162,5 @@ class Registers(Workload):
                 client.call("PUT", f"{path}/aggregates", {**guard, "aggregates": bodies.sample(rng, self._aggregates)})
 
     def _read_provider(self, client: Client, rng: random.Random) -> None:
-        about = rng.choice(("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations"))
-        client.call("GET", f"/resource_providers/{rng.choice(self._providers)}{about}")
+        page = rng.choice(("", "/inventories", "/traits", "/aggregates", "/usages", "/allocations"))
+        client.call("GET", f"/resource_providers/{rng.choice(self._providers)}{page}")

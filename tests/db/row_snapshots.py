@@ -20,7 +20,7 @@ from placement.db.schema.tables import (
     traits,
     users,
 )
-from tests import extended
+from tests import extension_modules
 
 _UUIDS, _END = sa.bindparam("uuids", expanding=True), sa.bindparam("end")
 _PARENTS, _ROOTS = resource_providers.alias("parents"), resource_providers.alias("roots")
@@ -75,7 +75,7 @@ _QUERIES = {
     "classes": sa.select(resource_classes.c.name).where(resource_classes.c.name.like(_END)),
     "traits": sa.select(traits.c.name).where(traits.c.name.like(_END)),
 }
-for _module in extended.modules("db", "snapshots"):
+for _module in extension_modules.load("db", "snapshots"):
     _QUERIES |= _module.queries(_values, _UUIDS)
 
 

@@ -188,7 +188,7 @@ def test_no_text_breaks_the_service_wherever_it_is_sent(target):
     """A short run sends each place a quarter of the texts, and each text to many places; a long run sends all."""
     for number, place in enumerate(PLACES):
         for trap in traps_for(number, 4):
-            send_and_check(target, place.filled(trap), compare_tables=place.method != "GET")
+            send_and_check(target, place.fill(trap), compare_tables=place.method != "GET")
 
 
 @pytest.mark.parametrize("backend", [servers.SQLite.kind], indirect=True, scope="session")

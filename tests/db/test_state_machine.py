@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
 from placement import deploy
-from tests import caller, extended, recorded, servers, web
+from tests import caller, extension_modules, history_checks, servers, web
 from tests.db import lease
 from tests.db.feed_audit import audit
 from tests.model.clients import Clients, body_of, clear, copy_of, record, records, when
@@ -331,7 +331,7 @@ def one_of(allocations, index):
 
 
 #: Clients of Placement's routes, together with clients of extensions.
-Everyone = type("Everyone", (*(module.Pickers for module in extended.modules("model", "picking")), Writers), {})
+Everyone = type("Everyone", (*(module.Pickers for module in extension_modules.load("model", "picking")), Writers), {})
 
 
 def run(machine, call, percentage, **members):
@@ -365,5 +365,5 @@ else:
 
             percentage = 10 if LONG and backend.kind != servers.SQLite.kind else 30
             expire = staticmethod(lambda consumer: lease.expire(database, consumer))
-            follow = recorded.following(database)
+            follow = history_checks.follower(database)
             run(Everyone, audited_call, percentage, expire=expire, at_end=staticmethod(follow))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from placement.db.feed import GONE, NAMES, SHAPE, USAGE
-from tests import extended
+from tests import extension_modules
 from tests.db.scenario_requests import (
     CLAIMED,
     FULL,
@@ -210,7 +210,7 @@ REFUSED = (
 
 #: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
 #: the tables of HOUSEKEEPING, which even reads change.
-ADDED = extended.modules("db", "writes")
+ADDED = extension_modules.load("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for module in ADDED for write in module.ACCEPTED))
 REFUSED = (*REFUSED, *(write for module in ADDED for write in module.REFUSED))
 ALL = (*ACCEPTED, *REFUSED)

@@ -15,7 +15,7 @@ def test_the_generated_files_are_up_to_date():
 
 def test_the_examples_of_the_openapi_documents_are_those_of_the_pages():
     stored = {path.name: path.read_text() for path in generate_examples.EXAMPLES.glob("*.json")}
-    if stored != generate_examples.generated():
+    if stored != generate_examples.render_files():
         pytest.fail(
             "placement/extensions/v1/openapi/examples is stale: regenerate it with `python tools/generate_reference.py`"
         )

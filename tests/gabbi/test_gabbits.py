@@ -1,8 +1,8 @@
-"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL (in a short
-run every third gabbit, on one of the two).
+"""Every gabbit under gabbits/ passes: in this process on SQLite, and over HTTP on MariaDB and PostgreSQL.
 
-A test is a gabbit, that is a file, and a subtest is one of its requests.  In process each gabbit has a clean database;
-over HTTP all gabbits share one, and each uses its own names and uuids.
+A test is a gabbit, which is a file, and a subtest is one of its requests.  In process each gabbit has a clean database;
+over HTTP all gabbits share one, and each uses its own names and uuids.  A short run sends every third gabbit over HTTP,
+on one of the two databases.
 
 With GABBI_URL in the environment the gabbits run against that service.  Its database must be new, because a run leaves
 its data behind.  With GABBI_REFERENCE=1 the service is the reference implementation, OpenStack Placement: the requests
@@ -75,8 +75,10 @@ OVER_HTTP = [kind for kind in servers.KINDS if kind != servers.SQLite.kind]
 
 
 def enabled_groups(gabbit):
-    """Return the option groups of the optional APIs to enable: all that are installed, except those with pages, which
-    redirect browsers from /; only their own gabbits enable them."""
+    """Return the option groups of the optional APIs to enable: all installed ones without pages.
+
+    APIs with pages redirect browsers from /, so only their own gabbits enable them.
+    """
     return tuple(
         installed.name
         for installed in extension.installed_extensions().values()
@@ -173,8 +175,10 @@ def application(database, gabbit):
 
 @pytest.fixture(scope="session")
 def services(backend):
-    """Return a function that starts the service in its own processes, with the given APIs, on a database that all
-    gabbits share."""
+    """Return a function that starts the service with the given APIs, in its own processes.
+
+    All gabbits share its database.
+    """
     with contextlib.ExitStack() as stack:
 
         @functools.cache

@@ -20,5 +20,5 @@ from jepsen.tests.running import assert_a_run_violates_nothing
     ],
 )
 def test_no_invariant_is_violated(request, name, workloads, nemesis):
-    """Each run has one nemesis: on a slow machine, so short a run may not reach a second one."""
+    """Each run has one nemesis, because a short run on a slow machine may not reach a second one."""
     assert_a_run_violates_nothing(request, name, Plan(workloads, [nemesis], seconds=2.5, peace=0.5))

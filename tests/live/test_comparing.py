@@ -106,8 +106,8 @@ def _narrow(table):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_service_that_does_not_respond_is_reported(service, run, tmp_path):
-    """With a token without rights, all responses would otherwise be equal."""
+def test_a_service_that_refuses_the_token_is_reported(service, run, tmp_path):
+    """Otherwise all responses would be equal refusals."""
     done = run("record", service.url, str(tmp_path / "refused"), "--token", "user")
     assert done.returncode == 1
     assert "The service refuses access" in done.stderr

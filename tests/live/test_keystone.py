@@ -193,13 +193,13 @@ def test_an_invalid_service_token_invalidates_a_valid_token(service, keystone):
 
 
 def test_the_service_token_adds_neither_roles_nor_scope(service, keystone):
-    of_nova = keystone.token("nova", "service")
-    assert status(service, keystone.token("reader", "mine"), X_Service_Token=of_nova) == 403
-    code, _, body = ask(service, keystone.token("operator", "system"), X_Service_Token=of_nova)
+    nova_token = keystone.token("nova", "service")
+    assert status(service, keystone.token("reader", "mine"), X_Service_Token=nova_token) == 403
+    code, _, body = ask(service, keystone.token("operator", "system"), X_Service_Token=nova_token)
     assert code == 403
     assert body["errors"][0]["detail"].strip().endswith("placement:resource_providers:list")
-    of_the_system = keystone.token("robot", "system")
-    assert status(service, keystone.token("operator", "mine"), X_Service_Token=of_the_system) == 200
+    system_token = keystone.token("robot", "system")
+    assert status(service, keystone.token("operator", "mine"), X_Service_Token=system_token) == 200
 
 
 def test_an_application_credential_permits_only_the_requests_of_its_rules(service, keystone):
@@ -337,9 +337,9 @@ def configure(access, tmp_path):
 def test_a_service_that_cannot_validate_tokens_returns_503_and_logs_the_reason(
     backend, configure, keystone, caplog, settings
 ):
-    ask_it = configure(**settings)
-    assert is_unavailable(ask_it(keystone.token("operator", "mine")))
-    assert ask_it(path="/")[0] == 200
+    call_service = configure(**settings)
+    assert is_unavailable(call_service(keystone.token("operator", "mine")))
+    assert call_service(path="/")[0] == 200
     assert "No token can be validated" in caplog.text
     assert "Traceback" not in caplog.text
 
@@ -356,29 +356,29 @@ WRONG_ACCESS = [
 def test_the_start_and_a_detailed_health_check_report_a_failing_identity_service_before_any_client(
     backend, database, configure, keystone, caplog, settings, sentence, _
 ):
-    ask_it = configure(database, **settings)
+    call_service = configure(database, **settings)
     [error] = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert error.startswith(f"No token can be validated: [keystone_authtoken]: {sentence} (")
     assert identity.PASSWORD not in error
-    code, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
+    code, _, body = call_service(path="/healthcheck?detailed", Accept="application/json")
     assert code == 503
     assert sentence in body["reasons"]
 
 
 def test_a_working_identity_service_is_not_reported(backend, database, configure, keystone, caplog):
-    ask_it = configure(database)
+    call_service = configure(database)
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
-    _, _, body = ask_it(path="/healthcheck?detailed", Accept="application/json")
+    _, _, body = call_service(path="/healthcheck?detailed", Accept="application/json")
     assert body["reasons"][1:] == ["OK"]
-    assert len(ask_it(path="/healthcheck", Accept="application/json")[2]["reasons"]) == 1
+    assert len(call_service(path="/healthcheck", Accept="application/json")[2]["reasons"]) == 1
 
 
 def test_many_health_checks_ask_the_identity_service_once(backend, database, configure, keystone, caplog, monkeypatch):
     monkeypatch.setattr(keystone_check, "time", Clock(1000.0))
-    ask_it = configure(database, password="wrong")
+    call_service = configure(database, password="wrong")
     with caplog.at_level(logging.DEBUG, logger="keystoneauth"):
         for _ in range(5):
-            assert ask_it(path="/healthcheck?detailed", Accept="application/json")[0] == 503
+            assert call_service(path="/healthcheck?detailed", Accept="application/json")[0] == 503
     assert caplog.text.count("Making authentication request to") == 1
 
 
@@ -439,26 +439,30 @@ def memcached(tmp_path):
 @pytest.mark.parametrize("settings", [{}, {"memcache_security_strategy": "ENCRYPT", "memcache_secret_key": "x"}])
 def test_processes_share_validated_tokens(backend, configure, keystone, memcached, settings):
     token = keystone.token("operator", "mine")
-    ask_it, wrong_settings = configure(memcached_servers=memcached, **settings), {"password": "wrong", **settings}
+    call_service, wrong_settings = configure(memcached_servers=memcached, **settings), {"password": "wrong", **settings}
     assert is_unavailable(configure(memcached_servers=memcached, **wrong_settings)(token))
-    assert ask_it(token)[0] == 200
+    assert call_service(token)[0] == 200
     assert configure(memcached_servers=memcached, **wrong_settings)(token)[0] == 200
 
 
 @pytest.mark.filterwarnings(r"ignore:\s*Eventlet is deprecated", "ignore::ResourceWarning")
 def test_the_service_works_without_memcached(backend, configure, keystone):
-    ask_it = configure(memcached_servers=f"127.0.0.1:{children.free_port()}")
+    call_service = configure(memcached_servers=f"127.0.0.1:{children.free_port()}")
     token = keystone.token("operator", "mine")
-    assert [ask_it(token)[0] for _ in range(2)] == [200, 200]
+    assert [call_service(token)[0] for _ in range(2)] == [200, 200]
 
 
 def test_the_log_contains_no_secret(backend, configure, keystone, caplog):
-    """Not even if all loggers write at DEBUG."""
+    """All loggers write at DEBUG."""
     valid, other, expired = (keystone.token(user, "mine") for user in ("operator", "member", "reader"))
     expired = keystone.with_expiry(expired, -60)
     with caplog.at_level(logging.DEBUG):
-        ask_it = configure(username="operator", project_name="mine")  # an administrator may validate tokens too
-        assert [ask_it(valid)[0], ask_it(expired)[0], ask_it(valid, X_Service_Token=other)[0]] == [200, 401, 401]
+        call_service = configure(username="operator", project_name="mine")  # an administrator may validate tokens too
+        assert [call_service(valid)[0], call_service(expired)[0], call_service(valid, X_Service_Token=other)[0]] == [
+            200,
+            401,
+            401,
+        ]
     assert "/v3/auth/tokens" in caplog.text
     for secret in (identity.PASSWORD, valid, expired, other):
         assert secret not in caplog.text

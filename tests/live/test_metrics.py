@@ -221,7 +221,7 @@ from tests import caller, web
 app = deploy.loadapp(web.configuration(placement_database__sync_on_startup=True))
 assert caller.inside(app)("GET", "/allocation_candidates?resources=VCPU:1").status == 200
 print("prometheus_client" in sys.modules)
-print([name for name, it in vars(signals).items() if isinstance(it, signals.Signal) and it.connected])
+print([name for name, signal in vars(signals).items() if isinstance(signal, signals.Signal) and signal.connected])
 """
 
 

@@ -72,8 +72,8 @@ def test_the_commands_of_an_operator_work_at_the_default_version(openstack):
     )
     openstack(f"resource provider allocation delete {CONSUMER}", shows=False)
     openstack(f"resource provider delete {uuid}", shows=False)
-    gone = f"No resource provider with uuid {uuid} found (HTTP 404)"
-    openstack(f"resource provider show {uuid}", refused=gone)
+    error = f"No resource provider with uuid {uuid} found (HTTP 404)"
+    openstack(f"resource provider show {uuid}", refused=error)
 
 
 def test_the_commands_of_an_operator_work_at_the_latest_version(openstack):

@@ -26,7 +26,7 @@ def _possible():
 
 def under(unit, argv):
     """Return a command under the restrictions of a unit, as a user other than root: as root, SQLite calls chown()."""
-    return [*web_servers.unprivileged(), sys.executable, "-m", "tests.restricted", str(UNITS / unit), *argv]
+    return [*web_servers.unprivileged_prefix(), sys.executable, "-m", "tests.restricted", str(UNITS / unit), *argv]
 
 
 @pytest.mark.parametrize(

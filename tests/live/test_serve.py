@@ -398,7 +398,7 @@ def test_a_file_contains_the_address_while_the_service_runs(tmp_path, environmen
     assert not address.exists()
 
 
-def test_the_demonstration_has_its_own_database(environment, tmp_path):
+def test_the_demonstration_cannot_be_combined_with_a_database_or_a_configuration(environment, tmp_path):
     assert "cannot be combined with a database or a configuration" in refusal(
         environment, "--demo", "--database", "sqlite://"
     )

@@ -13,7 +13,7 @@ from tests import children, web_servers
 
 pytestmark = pytest.mark.xdist_group("web servers")
 #: uWSGI's messages when it exits without an application, and when it restarts a worker or serves.
-GIVES_UP, GOES_ON = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
+NO_APPLICATION, RUNNING = "OOPS ! failed loading app", ("Respawned uWSGI worker", "WSGI app 0 ")
 
 
 def reason_of_refusal(url, options):
@@ -22,8 +22,8 @@ def reason_of_refusal(url, options):
     environment = {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     service = children.Child(argv, directory / "log", signal.SIGTERM, env=environment)
     try:
-        service.wait_until(lambda: any(sign in service.log.read_text() for sign in (GIVES_UP, *GOES_ON)))
-        assert not any(sign in service.log.read_text() for sign in GOES_ON), service.log.read_text()
+        service.wait_until(lambda: any(sign in service.log.read_text() for sign in (NO_APPLICATION, *RUNNING)))
+        assert not any(sign in service.log.read_text() for sign in RUNNING), service.log.read_text()
         service.wait_until(lambda: service.ended)
     finally:
         service.kill()

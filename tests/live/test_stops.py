@@ -82,26 +82,26 @@ def test_a_server_in_one_process_has_only_its_own_threads(database_url):
 
 
 #: uWSGI's log messages at its start: its first hook, its workers, and the first worker that has loaded the service.
-MOMENTS = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI app 0 "]
+START_MESSAGES = ["(asap)", "spawned uWSGI worker 1 ", "spawned uWSGI worker 2 ", "WSGI app 0 "]
 
 
 @pytest.mark.parametrize(
-    ("moment", "send"),
+    ("message", "send"),
     [
         # A short run tests each message with only one of the two functions, alternately.
         pytest.param(
             text, send, id=f"{text.strip()}-{send.__name__}", marks=[pytest.mark.long] if (at + to) % 2 else []
         )
-        for at, text in enumerate(MOMENTS)
+        for at, text in enumerate(START_MESSAGES)
         for to, send in enumerate((os.kill, os.killpg))
     ],
 )
-def test_a_stop_during_the_start_ends_the_server(database_url, moment, send):
+def test_a_stop_during_the_start_ends_the_server(database_url, message, send):
     """uWSGI alone would ignore SIGTERM until its workers run, and then wait for one that never finishes loading."""
     argv, _, directory = web_servers.uwsgi_command(database_url, OPTIONS)
     log, environment = directory / "log", {**os.environ, "OS_PLACEMENT_CONFIG_DIR": str(directory)}
     master = children.Child(argv, log, signal.SIGTERM, env=environment)
-    master.wait_until(lambda: moment in log.read_text())
+    master.wait_until(lambda: message in log.read_text())
     send(master.pid, signal.SIGTERM)
     until(lambda: master.ended, log.read_text())
     until(lambda: not children.descendants(master.pid))

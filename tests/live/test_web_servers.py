@@ -90,7 +90,7 @@ def test_the_openstack_command_works_through_a_web_server(service, openstack_com
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
 def test_a_load_balancer_needs_no_password(service):
-    """The root, with and without a slash: devstack waits for the one, haproxy requests the other."""
+    """The root responds with and without a slash, as does the health check."""
     for path in ("/", "", "/healthcheck"):
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=children.PATIENCE)
         with contextlib.closing(connection):
@@ -131,8 +131,7 @@ def test_the_bare_metal_clients_work_below_the_prefix(service):
 
 
 @pytest.mark.parametrize("service", SERVERS, indirect=True)
-def test_a_web_server_forwards_all_requests(service):
-    """Long queries, and paths that web servers must forward unchanged."""
+def test_a_web_server_forwards_long_queries_and_encoded_paths(service):
     aggregates = ",".join([str(uuid.uuid4())] * 500)
     status, _, body = ask(service, "GET", f"/resource_providers?member_of=in:{aggregates}")
     assert (status, body) == (200, {"resource_providers": []})
@@ -291,7 +290,7 @@ def test_a_reload_ends_without_further_requests(service):
 
 
 @pytest.mark.parametrize("service", ["uwsgi"], indirect=True)
-def test_a_service_that_could_not_start_is_not_reloaded(service, tmp_path):
+def test_the_check_before_a_reload_refuses_an_invalid_configuration(service, tmp_path):
     (tmp_path / "placement.conf").write_text("[placement_database]\nconnection = sqlite://\nmax_retries = many\n")
     check, _ = reload_commands(service)
     done = run_check(check, tmp_path)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from placement.db.database import Database
-from tests import extended, recorded
+from tests import extension_modules, history_checks
 
 #: Modules of extensions, which add queries for flaws (FLAWS) and conditions on inventories that may be over-committed
 #: (MAY_BE_OVER_COMMITTED).
-_ADDED = extended.modules("load", "soundness")
+_ADDED = extension_modules.load("load", "soundness")
 _FLAWS = {
     "a consumer that holds nothing": """
         SELECT uuid FROM consumers WHERE NOT EXISTS (SELECT * FROM allocations WHERE consumer_id = consumers.uuid)""",
@@ -75,7 +75,7 @@ _FLAWS = {
 def flaws(database: Database) -> dict[str, list[object]]:
     """Return the violated invariants, with their rows, and the events that contradict the tables."""
     violations = flaws_of_rows(database.engine)
-    untrue: list[object] = [*recorded.untruths(database)]
+    untrue: list[object] = [*history_checks.untruths(database)]
     return violations | {"an event that contradicts the tables": untrue} if untrue else violations
 
 

@@ -96,8 +96,8 @@ def assert_nothing_was_shared(databases, workers):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("flags", fork_flags("lazy, threads"))
-def test_a_database_in_memory_is_served_by_one_process_however_it_is_started(backend, flags):
-    """Each process would have its own database, so there is only one process."""
+def test_a_database_in_memory_serves_claims_however_the_process_is_started(backend, flags):
+    """There is one process, because each would have its own database."""
     with running.uwsgi("sqlite://", 1, OPTIONS, module=APPLICATION, flags=flags) as service:
         storm = Storm(service.url)
         provider = storm.provider(VCPU=8)

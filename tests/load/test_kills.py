@@ -54,7 +54,7 @@ class RunningClients:
         until(lambda: self._ledger.answers[204] >= goal)
 
 
-def test_workers_killed_during_claims(database_url):
+def test_kills_of_workers_leave_allocations_that_match_the_responses(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
         ledger = open_ledger(storm)
@@ -75,7 +75,7 @@ def test_workers_killed_during_claims(database_url):
 @pytest.mark.parametrize(
     "private_server", [pytest.param("mariadb", marks=pytest.mark.long), "postgresql"], indirect=True
 )
-def test_a_database_killed_during_a_storm(private_server):
+def test_kills_of_the_database_leave_allocations_that_match_the_responses(private_server):
     url = private_server.create_database()
     flags = ("--lazy-apps", "--enable-threads", "--threads", "2")
     with running.uwsgi(url, 2, OPTIONS, module=APPLICATION, flags=flags) as service:

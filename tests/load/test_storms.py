@@ -1,4 +1,4 @@
-"""Many clients at once: never over capacity, no refusal of what fits, never a 5xx.
+"""Many clients at once: no provider is over-committed, no claim that fits is refused, and no response is a 5xx.
 
 After each storm the `storm` fixture looks for contradictions in the responses, and for flaws in the database.
 """
@@ -95,12 +95,12 @@ def test_each_claim_on_different_providers_has_its_own_result(storm, round_):
 
 @rounds
 def test_no_claim_on_a_shared_and_an_unshared_provider_is_refused(storm, round_):
-    """78 of 96 were refused: a claim that lost on the second provider conflicted with its own step on the first."""
+    """Regression: a claim that lost on the second provider conflicted with its own step on the first (78 of 96)."""
     shared = storm.provider(VCPU=1000)
-    own = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
-    answers = storm.together(*(claim([provider, shared]) for provider in own))
+    unshared = [storm.provider(VCPU=1) for _ in range(CLIENTS)]
+    answers = storm.together(*(claim([provider, shared]) for provider in unshared))
     assert statuses(answers) == {204: CLIENTS}
-    assert [storm.usage(provider) for provider in (shared, *own)] == [CLIENTS] + [1] * CLIENTS
+    assert [storm.usage(provider) for provider in (shared, *unshared)] == [CLIENTS] + [1] * CLIENTS
 
 
 @rounds
@@ -116,7 +116,7 @@ def test_no_claim_with_overlapping_providers_is_refused(storm, round_):
 
 @rounds
 def test_providers_may_be_named_in_any_order(storm, round_):
-    """70 of 96 responses were 500."""
+    """Regression: 70 of 96 responses were 500."""
     providers = [storm.provider(VCPU=1000) for _ in range(4)]
     orders = random.Random(round_).sample([*itertools.permutations(providers)], CLIENTS)
     answers = storm.together(*map(claim, orders))
@@ -168,7 +168,7 @@ def test_all_writers_without_a_consumer_generation_succeed(storm, round_, existi
 
 @rounds
 def test_no_write_of_many_consumers_is_refused_while_others_create_and_end_them(storm, round_):
-    """Before 1.28 each attempt met a consumer other than the one it had read: one request in twenty was refused."""
+    """Regression: before 1.28 an attempt met other consumers than it had read, and 1 request in 20 was refused."""
     consumers, provider = [new() for _ in range(6)], storm.provider(VCPU=1000)
     document = {"allocations": {provider: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u"}
 
@@ -195,8 +195,8 @@ def test_consumers_of_full_providers_can_be_swapped(storm, round_):
         assert storm.ask("POST", "/allocations", {first: holding([host1]), second: holding([host2])}).status == 204
 
     def swap(first, second):
-        for generation, (to, other) in enumerate([(host2, host1), (host1, host2), (host2, host1)], start=1):
-            body = {first: holding([to], generation), second: holding([other], generation)}
+        for generation, (target, other) in enumerate([(host2, host1), (host1, host2), (host2, host1)], start=1):
+            body = {first: holding([target], generation), second: holding([other], generation)}
             yield storm.ask("POST", "/allocations", body)
 
     answers = storm.together(*(lambda pair=pair: [*swap(*pair)] for pair in pairs))
@@ -205,7 +205,7 @@ def test_consumers_of_full_providers_can_be_swapped(storm, round_):
 
 
 @rounds
-def test_concurrent_releases_and_claims_leave_all_or_nothing(storm, round_):
+def test_concurrent_releases_and_claims_leave_usage_that_matches_the_allocations(storm, round_):
     """DELETE beside PUT, with and without a generation."""
     provider, other = storm.provider(VCPU=1000), storm.provider(VCPU=1000)
     consumers = [new() for _ in range(4)]
@@ -242,7 +242,7 @@ def test_concurrent_first_claims_of_a_project_a_user_and_a_consumer_type_succeed
 
 @rounds
 def test_concurrent_first_uses_of_an_aggregate_succeed(storm, round_):
-    """LP 1786703, 1804453, 1818498"""
+    """Duplicate rows of a new aggregate: LP 1786703, 1804453, 1818498."""
     providers, aggregates = [storm.provider() for _ in range(CLIENTS)], [new() for _ in range(4)]
     orders = [random.Random(seed).sample(aggregates, 4) for seed in range(CLIENTS)]
     answers = storm.together(*(
@@ -257,14 +257,14 @@ def test_concurrent_first_uses_of_an_aggregate_succeed(storm, round_):
 
 @rounds
 def test_concurrent_creations_of_classes_and_traits_succeed_and_each_class_has_its_own_id(storm, round_):
-    own = [name("C") for _ in range(CLIENTS)]
-    same, trait = name("C"), name("T")
-    calls = [Call("PUT", f"/resource_classes/{name}") for name in [*own, *[same] * 4]]
+    distinct = [name("C") for _ in range(CLIENTS)]
+    common, trait = name("C"), name("T")
+    calls = [Call("PUT", f"/resource_classes/{name}") for name in [*distinct, *[common] * 4]]
     answers = storm.together(*calls, *[Call("PUT", f"/traits/{trait}")] * 4)
     assert statuses(answers[:CLIENTS]) == {201: CLIENTS}
     assert statuses(answers[CLIENTS:]) == {201: 2, 204: 6}
-    provider = storm.provider(**dict.fromkeys([*own, same], 1))
-    assert set(storm.get(f"/resource_providers/{provider}/inventories")["inventories"]) == {*own, same}
+    provider = storm.provider(**dict.fromkeys([*distinct, common], 1))
+    assert set(storm.get(f"/resource_providers/{provider}/inventories")["inventories"]) == {*distinct, common}
 
 
 # --- writers of providers --------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def test_providers_that_move_below_each_other_form_no_loop(storm, round_):
 
 @rounds
 def test_concurrent_moves_of_one_provider_all_succeed(storm, round_):
-    """Moves collided with faster ones: of 12 clients without a pause, one move in ten was refused."""
+    """Regression: moves collided with faster ones.  Of 12 clients without a pause, one move in ten was refused."""
     roots = [storm.provider() for _ in range(4)]
     moving = storm.provider(parent=roots[0])
 
@@ -536,7 +536,7 @@ def test_a_class_renamed_concurrently_keeps_its_inventories(storm, round_):
 
 @rounds
 def test_a_trait_is_deleted_only_without_providers(storm, round_):
-    """LP 1727719"""
+    """A trait that is written for providers while it is deleted: LP 1727719."""
     trait = name("T")
     assert storm.ask("PUT", f"/traits/{trait}").status == 201
     providers = [storm.provider() for _ in range(4)]

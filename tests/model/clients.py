@@ -150,7 +150,7 @@ def when(applies: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Calla
     repeats the steps, and it fails ("inconsistent data generation") if other rules are then enabled.
     """
 
-    def decorated(function: Callable[..., None]) -> Callable[..., None]:
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(function)
         def wrapper(self: Any, *args: Any, **values: Any) -> None:
             if applies(self):
@@ -158,7 +158,7 @@ def when(applies: Callable[[Any], Any]) -> Callable[[Callable[..., None]], Calla
 
         return wrapper
 
-    return decorated
+    return decorate
 
 
 def get(call: Caller, path: str) -> Any:

@@ -1,4 +1,4 @@
-"""Generators of the actions of the model's clients: numbers that choose among existing things, and values to write."""
+"""Generators of the actions of the model's clients: numbers that choose among existing objects, and values to write."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The Hypothesis generators of invalid requests, and of some valid ones.
 
-A request goes to a route of the table, conforms to its schemas and names existing things, except for one odd part.
+A request goes to a route of the table, conforms to its schemas and names existing objects, except for one odd part.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ROUTES = tuple(
     for endpoint in (endpoints if isinstance(endpoints, tuple) else (endpoints,))
 )
 #: Routes that parse more of a request are drawn more often.
-_ASKED = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
+_WEIGHTED_ROUTES = tuple(route for route in ROUTES for _ in range(3 if route[2].body or route[2].query else 1))
 
 
 @st.composite
@@ -108,8 +108,8 @@ _GROUPED = ("resources", "required", "member_of", "in_tree")
 
 @st.composite
 def _parameters(draw: st.DrawFn, name: str, odd: bool) -> tuple[str, str]:
-    about = ABOUT.get(name, ANY_TEXT)
-    words = [draw(mostly(about, ANY_TEXT, 3) if odd else about) for _ in range(draw(st.sampled_from((1, 1, 2))))]
+    values = ABOUT.get(name, ANY_TEXT)
+    words = [draw(mostly(values, ANY_TEXT, 3) if odd else values) for _ in range(draw(st.sampled_from((1, 1, 2))))]
     suffix = draw(_SUFFIXES) if name in _GROUPED and odd else ""
     return name + suffix, draw(mostly(st.just(""), _SIGNS, 3)) + ",".join(words)
 
@@ -119,9 +119,9 @@ def _queries(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool
     if endpoint.query is None and not odd:
         return b""
     rendered = endpoint.query.render(version) if endpoint.query else {}
-    known = [*rendered.get("properties", {})] or list(ABOUT)
-    mandatory = rendered.get("required") or (["resources"] if "resources" in known else [])
-    named = st.sampled_from(known)
+    supported = [*rendered.get("properties", {})] or list(ABOUT)
+    mandatory = rendered.get("required") or (["resources"] if "resources" in supported else [])
+    named = st.sampled_from(supported)
     names = draw(st.lists(mostly(named, ANY_TEXT) if odd else named, max_size=3))
     pairs = [draw(_parameters(name, odd)) for name in [*names, *mandatory]]
     encoded = urllib.parse.urlencode(pairs).encode()
@@ -176,10 +176,10 @@ def _json(draw: st.DrawFn, endpoint: Endpoint, version: mv.Version, odd: bool) -
     value = familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if not odd:
         return value
-    how = draw(st.sampled_from(("trap", "trap", "nearly", "any")))
-    if how == "trap":
+    kind = draw(st.sampled_from(("trap", "trap", "nearly", "any")))
+    if kind == "trap":
         return with_trap(draw, value)
-    return draw(json_strategies.nearly(st.just(value)) if how == "nearly" else json_strategies.json_values())
+    return draw(json_strategies.nearly(st.just(value)) if kind == "nearly" else json_strategies.json_values())
 
 
 def with_trap(draw: st.DrawFn, value: Any) -> Any:
@@ -249,14 +249,14 @@ def _headers(draw: st.DrawFn, usual: dict[str, str], odd: bool) -> dict[str, str
 def sent(draw: st.DrawFn) -> Sent:
     """Draw any request."""
     odd = draw(st.sampled_from(ODD))
-    method, path, endpoint = draw(st.sampled_from(_ASKED))
+    method, path, endpoint = draw(st.sampled_from(_WEIGHTED_ROUTES))
     version = draw(_versions(endpoint))
     body = draw(bodies(endpoint, version, odd == "body"))
-    said = draw(_ODD_VERSIONS) if odd == "version" else str(version)
+    version_text = draw(_ODD_VERSIONS) if odd == "version" else str(version)
     return Sent(
         method=draw(_METHODS) if odd == "method" else method,
         path=draw(_paths(path, odd == "path")),
         query=draw(_queries(endpoint, version, odd == "query")),
-        headers=draw(_headers(usual_headers(body, said), odd == "header")),
+        headers=draw(_headers(usual_headers(body, version_text), odd == "header")),
         body=body,
     )

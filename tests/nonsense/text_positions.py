@@ -29,7 +29,7 @@ class Place(NamedTuple):
     query: str = ""
     body: Any = None
 
-    def filled(self, text: str) -> Sent:
+    def fill(self, text: str) -> Sent:
         """Return the request with the text at the place."""
         body = b""
         if self.body is not None:
@@ -76,8 +76,8 @@ def _bodies() -> Iterator[Place]:
         yield Place("PUT", f"{_PROVIDER}/{names}", body={**_GUARD, names: ["TRAP"]})
     for name in ("project_id", "user_id", "consumer_type", "TRAP"):
         yield Place("PUT", f"/allocations/{NOWHERE}", body=_CLAIM | {name: "TRAP"})
-    for held in ({"TRAP": {"resources": {"VCPU": 1}}}, {PROVIDERS[0]: {"resources": {"TRAP": 1}}}):
-        yield Place("PUT", f"/allocations/{NOWHERE}", body=_CLAIM | {"allocations": held})
+    for allocations in ({"TRAP": {"resources": {"VCPU": 1}}}, {PROVIDERS[0]: {"resources": {"TRAP": 1}}}):
+        yield Place("PUT", f"/allocations/{NOWHERE}", body=_CLAIM | {"allocations": allocations})
     yield Place("POST", "/allocations", body={"TRAP": _CLAIM})
     yield Place("POST", "/allocations", body={CONSUMERS[0]: _CLAIM | {"mappings": {"TRAP": ["TRAP"]}}})
     yield Place("POST", "/reshaper", body={"inventories": {"TRAP": {**_GUARD, "inventories": {}}}, "allocations": {}})

@@ -41,7 +41,7 @@ def print_outcomes(fixture):
             return placement.claim(uuid.uuid4(), host)
 
         statuses = list(eventlet.GreenPool().imap(claim, range(24)))
-        used = placement.used(host)
+        used = placement.usage(host)
         print(f"{statuses.count(204)} taken, {statuses.count(409)} refused, {used} used")  # noqa: T201
 
 

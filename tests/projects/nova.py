@@ -33,7 +33,7 @@ class PlacementFixture(fixtures.PlacementFixture):
         }
         return self.ask("PUT", f"/allocations/{consumer}", "1.28", json=claim).status_code
 
-    def used(self, uuid):
+    def usage(self, uuid):
         return self.ask("GET", f"/resource_providers/{uuid}/usages").json()["usages"]["VCPU"]
 
     def hosts(self):

@@ -127,7 +127,7 @@ def test_a_database_outlives_the_services_on_it():
                 host = placement.add_host()
                 assert placement.claim(uuid.uuid4(), host, 3) == 204
             with PlacementFixture(conf_fixture=conf_fixture, db=False, register_opts=False) as placement:
-                assert placement.used(host) == 3
+                assert placement.usage(host) == 3
             app = deploy.loadapp(conf)
             usages = web.ask(app, "GET", f"/resource_providers/{host}/usages", {"X-Auth-Token": "admin"})
             assert usages.json["usages"] == {"VCPU": 3}
@@ -186,7 +186,7 @@ def test_clocks_may_be_replaced():
             document = placement.ask("GET", "/allocation_candidates?resources=VCPU:1").json()
             assert list(document["provider_summaries"]) == [host]
             assert placement.claim(uuid.uuid4(), host) == 204
-            assert placement.used(host) == 1
+            assert placement.usage(host) == 1
 
 
 def test_threads_claim_the_capacity_and_no_more():
@@ -195,7 +195,7 @@ def test_threads_claim_the_capacity_and_no_more():
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda _: placement.claim(uuid.uuid4(), host), range(24)))
         assert sorted(statuses) == [204] * 16 + [409] * 8
-        assert placement.used(host) == 16
+        assert placement.usage(host) == 16
 
 
 def test_green_threads_claim_the_capacity_and_no_more():

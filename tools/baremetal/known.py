@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tools.baremetal.replies import Seen, error_text
+from tools.baremetal.replies import Comparable, error_text
 from tools.baremetal.servers import Request
 
-Overlook = Callable[[Request, Seen, Seen], None]
+Overlook = Callable[[Request, Comparable, Comparable], None]
 
 
 @dataclass(frozen=True)
@@ -33,37 +33,37 @@ def divergence(title: str) -> Callable[[Overlook], Overlook]:
     return register
 
 
-def _same(a: Seen, b: Seen) -> None:
+def _equalize(a: Comparable, b: Comparable) -> None:
     """Make the responses equal."""
     b.clear()
     b.update(a)
 
 
 @divergence("Errors of the original (500)")
-def _(_request: Request, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Comparable, b: Comparable) -> None:
     if a["status"] == 500 and 400 <= b["status"] < 500 and error_text(b) is not None:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("A list of allocations by node and class or owner")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     parameters = {name for name, _ in request.query}
     if a["status"] == 500 and "node" in parameters and parameters & {"resource_class", "owner"} and _is_list(b):
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("``next`` repeats the filters")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if not (_is_list(a) and _is_list(b) and "next" in a["body"] and "next" in b["body"]):
         return
     filters = {name for name, _ in request.query} - {"limit", "marker", "sort_key", "sort_dir", "fields"}
     place, _, query = b["body"]["next"].partition("?")
-    kept = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in filters]
+    without_filters = [(name, value) for name, value in urllib.parse.parse_qsl(query, True) if name not in filters]
     place_a, _, query_a = a["body"]["next"].partition("?")
-    given = urllib.parse.parse_qsl(query_a, True)
+    original = urllib.parse.parse_qsl(query_a, True)
     if request.route[0] == "nodes" and "fields" not in dict(request.query):
-        given = [(name, value) for name, value in given if name != "fields"]  # the fields of the short form
-    if place == place_a and sorted(kept) == sorted(given):
+        original = [(name, value) for name, value in original if name != "fields"]  # the fields of the short form
+    if place == place_a and sorted(without_filters) == sorted(original):
         b["body"]["next"] = a["body"]["next"]
 
 
@@ -78,7 +78,7 @@ HARDWARE = {"driver_internal_info": {}, "conductor": None, "reservation": None} 
 
 
 @divergence("Keys of a node that need hardware")
-def _(_request: Request, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Comparable, b: Comparable) -> None:
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         for name, value in HARDWARE.items():
             if name in of_a and of_b.get(name, ...) == value:
@@ -86,16 +86,16 @@ def _(_request: Request, a: Seen, b: Seen) -> None:
 
 
 @divergence("``updated_at`` of a node")
-def _(_request: Request, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Comparable, b: Comparable) -> None:
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         if of_a.get("updated_at") == "<date>" and of_b.get("updated_at", ...) is None and "driver" in of_a:
             of_b["updated_at"] = "<date>"
 
 
 @divergence("HEAD")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if request.method == "HEAD" and b["status"] in (404, 405, 406):
-        _same(a, b)
+        _equalize(a, b)
 
 
 #: The routes of this service.
@@ -110,24 +110,28 @@ ROUTES = (
 
 
 @divergence("Nodes, allocations and drivers only")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     route = "/".join(request.route)
-    if b["status"] in (404, 405) and _of_routing(b) and not any(re.fullmatch(known, route) for known in ROUTES):
-        _same(a, b)
+    if (
+        b["status"] in (404, 405)
+        and _is_routing_error(b)
+        and not any(re.fullmatch(pattern, route) for pattern in ROUTES)
+    ):
+        _equalize(a, b)
     for of_a, of_b in zip(documents(a), documents(b), strict=False):
         for name in of_a.keys() - of_b.keys():
             if _are_links(of_a[name]):
                 del of_a[name]
 
 
-def _of_routing(reply: Seen) -> bool:
+def _is_routing_error(reply: Comparable) -> bool:
     """Return whether the response reports an error of the routing or of the version."""
     body = reply["body"]
     return isinstance(body, dict) and isinstance(body.get("error_message"), dict) and "code" in body["error_message"]
 
 
 @divergence("Version headers")
-def _(_request: Request, a: Seen, b: Seen) -> None:
+def _(_request: Request, a: Comparable, b: Comparable) -> None:
     names = [name for name in a["headers"] if name.startswith("x-openstack-ironic-api")]
     if a["status"] in (404, 405) and not any(a["headers"][name] for name in names):
         for name in names:
@@ -135,60 +139,60 @@ def _(_request: Request, a: Seen, b: Seen) -> None:
 
 
 @divergence("A version that does not exist, at ``/``")
-def _(request: Request, a: Seen, b: Seen) -> None:
-    if not request.route and a["status"] == b["status"] == 406 and _of_routing(b):
+def _(request: Request, a: Comparable, b: Comparable) -> None:
+    if not request.route and a["status"] == b["status"] == 406 and _is_routing_error(b):
         b["body"] = a["body"]
 
 
 @divergence("The form of the error for an impossible name of a node")
-def _(_request: Request, a: Seen, b: Seen) -> None:
-    if a["status"] == 400 and _of_routing(a) and b["status"] in (400, 404, 405):
-        _same(a, b)
+def _(_request: Request, a: Comparable, b: Comparable) -> None:
+    if a["status"] == 400 and _is_routing_error(a) and b["status"] in (400, 404, 405):
+        _equalize(a, b)
 
 
 @divergence("``fields`` with commas and repeated")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     values = [value for name, value in request.query if name == "fields"]
     if len(values) > 1 and any("," in value for value in values) and a["status"] == 400 and b["status"] == 200:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("``fields`` of nodes")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     requested = {name for key, value in request.query if key == "fields" for name in value.split(",")}
     odd = {"created_at", "updated_at", "links", "conductor", "allocation_uuid", "chassis_uuid"}
     if request.route[:1] == ["nodes"] and requested & odd and a["status"] in (400, 500) and b["status"] == 200:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("A GET with two mistakes")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if request.method == "GET" and request.query and {a["status"], b["status"]} <= {400, 404, 406}:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("Names that end in ``.json``")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     suffixed = request.path.partition("?")[0].endswith(".json") and (request.version or 0) < 91
     if suffixed and request.method == "GET" and {a["status"], b["status"]} == {200, 404}:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("Methods other than GET at ``/`` and ``/v1``")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if not request.route and request.method != "GET" and b["status"] == 405:
-        _same(a, b)
+        _equalize(a, b)
 
 
 @divergence("GET ``/v1/drivers``")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if request.route == ["drivers"] and a["status"] == b["status"] == 200 and _names("fake-hardware", b):
         b["body"] = a["body"]
 
 
-def _names(driver: str, reply: Seen) -> bool:
+def _names(driver: str, reply: Comparable) -> bool:
     drivers = reply["body"].get("drivers") if isinstance(reply["body"], dict) else None
-    return isinstance(drivers, list) and any(each.get("name") == driver for each in drivers)
+    return isinstance(drivers, list) and any(entry.get("name") == driver for entry in drivers)
 
 
 def _are_links(value: Any) -> bool:
@@ -196,7 +200,7 @@ def _are_links(value: Any) -> bool:
 
 
 @divergence("The version documents")
-def _(request: Request, a: Seen, b: Seen) -> None:
+def _(request: Request, a: Comparable, b: Comparable) -> None:
     if request.route or a["status"] != 200 or b["status"] != 200:
         return
     for name in ("name", "description"):
@@ -207,11 +211,11 @@ def _(request: Request, a: Seen, b: Seen) -> None:
         of_b["href"] = of_a["href"]
 
 
-def _is_list(reply: Seen) -> bool:
+def _is_list(reply: Comparable) -> bool:
     return isinstance(reply["body"], dict) and any(name in reply["body"] for name in ("allocations", "nodes"))
 
 
-def documents(reply: Seen) -> list[dict[str, Any]]:
+def documents(reply: Comparable) -> list[dict[str, Any]]:
     """Return the documents in a successful response: the items of a list, or the single document."""
     body = reply["body"]
     if not isinstance(body, dict) or reply["status"] >= 400:

@@ -25,10 +25,10 @@ TRAITS = re.compile(r"(?<=have the requested traits )[^.]+(?=\.)")
 #: Minimum length of a compared word, in characters; shorter words occur in texts by chance.
 _MIN_WORD_LENGTH = 3
 
-Seen = dict[str, Any]
+Comparable = dict[str, Any]
 
 
-def seen(reply: Reply, server: Server) -> Seen:
+def comparable(reply: Reply, server: Server) -> Comparable:
     """Return the compared parts of a response: status, headers and body."""
     headers = {name: reply.headers.get(name) for name in HEADERS}
     if headers["content-type"]:
@@ -78,7 +78,7 @@ def plain(value: Any, server: Server) -> Any:
     return value
 
 
-def error_text(reply: Seen) -> str | None:
+def error_text(reply: Comparable) -> str | None:
     """Return the message of an error; None for other responses."""
     body = reply["body"]
     if not isinstance(body, dict) or "error_message" not in body:
@@ -87,7 +87,7 @@ def error_text(reply: Seen) -> str | None:
     return str(inner.get("faultstring", inner.get("description"))) if isinstance(inner, dict) else str(inner)
 
 
-def without_sentences(request: Request, a: Seen, b: Seen) -> None:
+def without_sentences(request: Request, a: Comparable, b: Comparable) -> None:
     """Replace the messages of errors by marks, since B may word them differently.
 
     For 404 and 409 the marks contain the names in the message, so that B must name the same objects as A.  For 400 they
@@ -125,13 +125,13 @@ def differences(a: Any, b: Any, at: str = "") -> list[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         lines = []
         for name in sorted(a.keys() | b.keys()):
-            here = f"{at}.{name}" if at else name
+            place = f"{at}.{name}" if at else name
             if name not in b:
-                lines.append(f"{here}: only in A: {short(a[name])}")
+                lines.append(f"{place}: only in A: {short(a[name])}")
             elif name not in a:
-                lines.append(f"{here}: only in B: {short(b[name])}")
+                lines.append(f"{place}: only in B: {short(b[name])}")
             else:
-                lines += differences(a[name], b[name], here)
+                lines += differences(a[name], b[name], place)
         return lines
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return [line for n, pair in enumerate(zip(a, b, strict=True)) for line in differences(*pair, f"{at}[{n}]")]

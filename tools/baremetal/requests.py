@@ -54,13 +54,13 @@ def first_requests(world: World) -> list[Request]:
         node, name = world.uuid(), world.new_name("n")
         body = {"driver": "fake-hardware", "uuid": node, "name": name}
         requests.append(
-            Request("POST", "/v1/nodes", body | {"resource_class": world.of(world.classes[:3])}, makes=node)
+            Request("POST", "/v1/nodes", body | {"resource_class": world.choose(world.classes[:3])}, makes=node)
         )
         # Without authentication, the original refuses an owner in the POST.
-        projects = {key: world.of(PROJECTS) for key in ("owner", "lessee") if world.chance(0.3)}
+        projects = {key: world.choose(PROJECTS) for key in ("owner", "lessee") if world.chance(0.3)}
         changes = [{"op": "add", "path": f"/{key}", "value": value} for key, value in projects.items()]
         requests += [Request("PATCH", f"/v1/nodes/{node}", changes)] if changes else []
-        traits = world.some(TRAITS, 3)
+        traits = world.sample(TRAITS, 3)
         requests += [Request("PUT", f"/v1/nodes/{node}/traits", {"traits": traits})] if traits else []
         if world.chance(0.9):
             targets = ["manage", "provide"] + (["active"] if world.chance(0.2) else [])
@@ -73,8 +73,8 @@ def path(base: str, *query: tuple[str, Any]) -> str:
     return f"{base}?{urllib.parse.urlencode(query, safe='$,')}" if query else base
 
 
-def fields(world: World, known: tuple[str, ...]) -> tuple[str, str]:
-    names = world.some(known, 5) or ["uuid"]
+def fields(world: World, supported: tuple[str, ...]) -> tuple[str, str]:
+    names = world.sample(supported, 5) or ["uuid"]
     if world.chance(0.06):
         names.append(world.random.choice(["", "bogus", "id", "node_id", "uuid "]))
     return "fields", ",".join(names)
@@ -84,13 +84,13 @@ def paging(world: World, markers: list[str], keys: Sequence[str], bad: Sequence[
     """Return random parameters of paging and sorting."""
     query: list[tuple[str, Any]] = []
     if world.chance(0.3):
-        query.append(("limit", world.of([1, 2, 3, 5], [0, -1, "x", "", 1001, 1.5], 0.1)))
+        query.append(("limit", world.choose([1, 2, 3, 5], [0, -1, "x", "", 1001, 1.5], 0.1)))
     if world.chance(0.2):
-        query.append(("marker", world.of(markers or [world.uuid()], [world.uuid(), "nope", ""], 0.1)))
+        query.append(("marker", world.choose(markers or [world.uuid()], [world.uuid(), "nope", ""], 0.1)))
     if world.chance(0.25):
-        query.append(("sort_key", world.of(keys, bad, 0.12)))
+        query.append(("sort_key", world.choose(keys, bad, 0.12)))
     if world.chance(0.25):
-        query.append(("sort_dir", world.of(["asc", "desc"], ["up", ""], 0.1)))
+        query.append(("sort_dir", world.choose(["asc", "desc"], ["up", ""], 0.1)))
     return query
 
 
@@ -112,7 +112,9 @@ def changes(world: World, values: dict[str, Callable[[], Any]], readonly: tuple[
 
 def _change(world: World, values: dict[str, Callable[[], Any]], readonly: tuple[str, ...]) -> dict[str, Any]:
     place = world.random.choice(list(values)) if world.chance(0.94) else f"/{world.random.choice(readonly)}"
-    operation = world.of(["add", "add", "replace", "replace", "remove"], ["test", "move", "copy", "nope", None], 0.02)
+    operation = world.choose(
+        ["add", "add", "replace", "replace", "remove"], ["test", "move", "copy", "nope", None], 0.02
+    )
     change = {"op": operation, "path": place}
     if operation != "remove":
         change["value"] = values[place]() if place in values else world.uuid()
@@ -135,8 +137,8 @@ def allocate(world: World) -> Request:
     if world.chance(0.6):
         body["name"] = world.name("a")
     if world.chance(0.6):
-        known = [uuid for uuid, _ in world.allocations] + world.instances
-        body_uuid = body["uuid"] = world.of([world.uuid()], known, 0.08)
+        existing = [uuid for uuid, _ in world.allocations] + world.instances
+        body_uuid = body["uuid"] = world.choose([world.uuid()], existing, 0.08)
     if world.chance(0.15):
         body["extra"] = world.extra()
     since = 52
@@ -149,7 +151,7 @@ def allocate(world: World) -> Request:
         body[name] = world.random.choice([None, 5, [], {}, "x", [None]])
     makes = body_uuid or world.symbol("a")
     return world.request(
-        "POST", world.of(["/v1/allocations"], ["/v1/allocations/", "/allocations"]), body, since, makes=makes
+        "POST", world.choose(["/v1/allocations"], ["/v1/allocations/", "/allocations"]), body, since, makes=makes
     )
 
 
@@ -164,9 +166,9 @@ def backfill(world: World) -> Request:
         node = world.random.choice(active)
         body["node"] = node["uuid"]
         if world.chance(0.4):
-            body["resource_class"] = world.of([node["resource_class"]], [world.resource_class()], 0.2)
+            body["resource_class"] = world.choose([node["resource_class"]], [world.resource_class()], 0.2)
         if world.chance(0.3):
-            body["traits"] = world.of([node["traits"][:1]], [world.traits()], 0.3)
+            body["traits"] = world.choose([node["traits"][:1]], [world.traits()], 0.3)
         if node["instance_uuid"] and world.chance(0.4):
             body["uuid"] = node["instance_uuid"]
     if world.chance(0.2):
@@ -189,9 +191,9 @@ def list_allocations(world: World) -> Request:
     if world.chance(0.25):
         query.append(("resource_class", world.resource_class()))
     if world.chance(0.25):
-        query.append(("state", world.of(["active", "error", "allocating"], ["nope", ""])))
+        query.append(("state", world.choose(["active", "error", "allocating"], ["nope", ""])))
     if world.chance(0.15):
-        query.append(("owner", world.of(["p-one", "p-two"], ["", "nobody"])))
+        query.append(("owner", world.choose(["p-one", "p-two"], ["", "nobody"])))
         since = 60
     if world.chance(0.35):
         query.append(fields(world, ALLOCATION_FIELDS))
@@ -200,14 +202,16 @@ def list_allocations(world: World) -> Request:
     query += paging(world, [uuid for uuid, _ in world.allocations], keys, bad)
     if world.chance(0.01):
         query.append(("detail", "True"))
-    base = world.of(["/v1/allocations"], ["/v1/allocations/", "/allocations", "/v1/allocations.json"], 0.06)
+    base = world.choose(["/v1/allocations"], ["/v1/allocations/", "/allocations", "/v1/allocations.json"], 0.06)
     return world.request("GET", path(base, *odd_arguments(world, query)), None, since)
 
 
 @weight(6)
 def show_allocation(world: World) -> Request:
     query = [fields(world, ALLOCATION_FIELDS)] if world.chance(0.3) else []
-    base = f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}" + world.of([""], ["/", ".json"], 0.08)
+    base = f"/v1/allocations/{urllib.parse.quote(world.allocation(), safe='$')}" + world.choose(
+        [""], ["/", ".json"], 0.08
+    )
     return world.request("GET", path(base, *odd_arguments(world, list(query))), None, 52)
 
 
@@ -216,7 +220,7 @@ def change_allocation(world: World) -> Request:
     values: dict[str, Callable[[], Any]] = {
         "/name": lambda: world.name("a"),
         "/extra": world.extra,
-        "/extra/a": lambda: world.of([1, "x", True, None, {"l": [1]}], [[], 1.5]),
+        "/extra/a": lambda: world.choose([1, "x", True, None, {"l": [1]}], [[], 1.5]),
         "/extra/x~1y": lambda: "z",
         "/extra/new": lambda: world.random.randint(0, 5),
     }
@@ -231,13 +235,13 @@ def delete_allocation(world: World) -> Request:
 
 @weight(6)
 def allocation_of_node(world: World) -> Request:
-    method = world.of(["GET", "GET", "DELETE"], ["POST", "PUT", "PATCH"], 0.05)
+    method = world.choose(["GET", "GET", "DELETE"], ["POST", "PUT", "PATCH"], 0.05)
     query = [fields(world, ALLOCATION_FIELDS)] if method == "GET" and world.chance(0.2) else []
     node = world.node()
     if world.chance(0.7):
         document = world.ask("/v1/allocations?state=active&fields=node_uuid")
-        held = {allocation["node_uuid"] for allocation in document["allocations"]} if document else set()
-        known = [node.uuid for node in world.nodes if node.uuid in held]
-        node = world.random.choice(known) if known else node
+        allocated = {allocation["node_uuid"] for allocation in document["allocations"]} if document else set()
+        allocated_nodes = [node.uuid for node in world.nodes if node.uuid in allocated]
+        node = world.random.choice(allocated_nodes) if allocated_nodes else node
     base = f"/v1/nodes/{urllib.parse.quote(node, safe='$')}/allocation"
     return world.request(method, path(base, *query), {} if method in ("POST", "PUT", "PATCH") else None, 52)

@@ -54,23 +54,23 @@ class Pair:
 
     def exchange(self, request: Request) -> Difference | None:
         """Send a request to both services, wait for its background work, and compare the responses."""
-        both = self.a.send(request), self.b.send(request)
-        self.last = both[0]
+        pair = self.a.send(request), self.b.send(request)
+        self.last = pair[0]
         kind = "/".join("*" if number == 1 else part for number, part in enumerate(request.route[:3]))
-        self.counts[request.method, f"/{kind}", both[0].status] += 1
-        outcome_a, outcome_b = self.a.finish(request, both[0]), self.b.finish(request, both[1])
+        self.counts[request.method, f"/{kind}", pair[0].status] += 1
+        outcome_a, outcome_b = self.a.finish(request, pair[0]), self.b.finish(request, pair[1])
         if request.allocates and outcome_a and outcome_b:
             lines, outcome_b = self._choose_alike(request, outcome_a, outcome_b)
             if lines:
-                return Difference(request, lines, both)
-        a, b = replies.seen(both[0], self.a), replies.seen(both[1], self.b)
+                return Difference(request, lines, pair)
+        a, b = replies.comparable(pair[0], self.a), replies.comparable(pair[1], self.b)
         a["outcome"], b["outcome"] = replies.plain(outcome_a, self.a), replies.plain(outcome_b, self.b)
         lines = self._compare(request, a, b)
         if request.allocates and not a["status"] == b["status"] == 201:
             self._remove_leftovers()
-        return Difference(request, lines, both) if lines else None
+        return Difference(request, lines, pair) if lines else None
 
-    def _compare(self, request: Request, a: replies.Seen, b: replies.Seen) -> list[str]:
+    def _compare(self, request: Request, a: replies.Comparable, b: replies.Comparable) -> list[str]:
         if not self.sentences:
             replies.without_sentences(request, a, b)
         if not self.alike:
@@ -96,12 +96,12 @@ class Pair:
             chosen = replies.plain(b["node_uuid"], self.b)
             if None in (target, chosen) or target == chosen:
                 break
-            if preferred or self._name_of(a["node_uuid"], of=b["node_uuid"]) == a["name"] is not None:
+            if preferred or self._name_of(a["node_uuid"], node_of_b=b["node_uuid"]) == a["name"] is not None:
                 return [f"choice: A={target} B={chosen}, and one has the name of the allocation"], b
             touched.add(chosen)
             self.b.send(Request("DELETE", f"/v1/allocations/{b['uuid']}"))
-            again = Request("POST", request.path, request.body, request.version, request.headers, request.makes)
-            b = self.b.finish(again, self.b.send(again))
+            repetition = Request("POST", request.path, request.body, request.version, request.headers, request.makes)
+            b = self.b.finish(repetition, self.b.send(repetition))
             if b is None:
                 return ["choice: B refuses an allocation that it accepted before"], b
         else:
@@ -110,8 +110,8 @@ class Pair:
             self._restore(node)
         return [], b
 
-    def _name_of(self, node: str | None, of: str | None = None) -> str | None:
-        server, uuid = (self.b, of) if of else (self.a, node)
+    def _name_of(self, node_of_a: str | None, node_of_b: str | None = None) -> str | None:
+        server, uuid = (self.b, node_of_b) if node_of_b else (self.a, node_of_a)
         document = server.get(f"/v1/nodes/{uuid}?fields=name") if uuid else None
         return document["name"] if document else None
 
@@ -126,10 +126,10 @@ class Pair:
     def _remove_leftovers(self) -> None:
         """Delete allocations that exist in only one service: the original keeps records of refused allocations."""
         records = [{replies.plain(uuid, server): uuid for uuid in server.allocations()} for server in (self.a, self.b)]
-        for server, own, other in ((self.a, *records), (self.b, *reversed(records))):
+        for server, uuids, other_uuids in ((self.a, *records), (self.b, *reversed(records))):
             if server is self.a or self.alike:
-                for uuid in own.keys() - other.keys():
-                    server.send(Request("DELETE", f"/v1/allocations/{own[uuid]}"))
+                for uuid in uuids.keys() - other_uuids.keys():
+                    server.send(Request("DELETE", f"/v1/allocations/{uuids[uuid]}"))
 
     def wipe(self) -> None:
         """Empty both services."""
@@ -150,16 +150,16 @@ def random_run(pair: Pair, seed: int, steps: int) -> tuple[list[Request], Differ
     """Play a random run on empty services; return its requests and the difference at the last one, if any."""
     world = World(seed, lambda path: pair.a.get(pair.a.substitute(path)))
     pair.wipe()
-    done: list[Request] = []
+    run: list[Request] = []
     pending = requests.first_requests(world)
 
     for _ in range(len(pending) + steps):
         request = pending.pop(0) if pending else requests.random_request(world)
-        done.append(request)
+        run.append(request)
         if difference := pair.exchange(request):
-            return done, difference
+            return run, difference
         world.note(request, pair.last)
-    return done, None
+    return run, None
 
 
 def shortest(sequence: Sequence[Request], fails: Callable[[list[Request]], bool], seconds: float) -> list[Request]:
@@ -173,44 +173,48 @@ def shortest(sequence: Sequence[Request], fails: Callable[[list[Request]], bool]
         fails: A function that returns whether a sequence shows the difference at its last request.
         seconds: The time limit; the shortest sequence so far is returned.
     """
-    *kept, last = sequence
+    *needed, last = sequence
     end = time.monotonic() + seconds
 
     def still(trial: list[Request]) -> bool:
         return time.monotonic() < end and fails([*trial, last])
 
     for method in ("GET", "HEAD", "PATCH", "DELETE"):  # reads hardly ever matter
-        rest = [request for request in kept if request.method != method]
-        kept = rest if len(rest) < len(kept) and still(rest) else kept
-    size = len(kept)
+        trial = [request for request in needed if request.method != method]
+        needed = trial if len(trial) < len(needed) and still(trial) else needed
+    size = len(needed)
     while size:
-        shorter = _without_pieces(kept, size, still)
-        size = 1 if size == 1 and len(shorter) < len(kept) else size // 2
-        kept = shorter
-    for pair in itertools.combinations(range(len(kept)), 2):
-        rest = [request for number, request in enumerate(kept) if number not in pair]
-        if still(rest):
-            return shortest([*rest, last], fails, end - time.monotonic())
-    return [*kept, last]
+        shorter = _without_pieces(needed, size, still)
+        size = 1 if size == 1 and len(shorter) < len(needed) else size // 2
+        needed = shorter
+    for pair in itertools.combinations(range(len(needed)), 2):
+        trial = [request for number, request in enumerate(needed) if number not in pair]
+        if still(trial):
+            return shortest([*trial, last], fails, end - time.monotonic())
+    return [*needed, last]
 
 
-def _without_pieces(kept: list[Request], size: int, still: Callable[[list[Request]], bool]) -> list[Request]:
+def _without_pieces(needed: list[Request], size: int, still: Callable[[list[Request]], bool]) -> list[Request]:
     """Return the requests without the pieces of this size that are not needed for the failure."""
     at = 0
-    while at < len(kept):
-        trial = kept[:at] + kept[at + size :]
+    while at < len(needed):
+        trial = needed[:at] + needed[at + size :]
         if still(trial):
-            kept = trial
+            needed = trial
         else:
             at += size
-    return kept
+    return needed
 
 
 def shrunk(pair: Pair, sequence: Sequence[Request], difference: Difference, seconds: float) -> list[Request]:
     """Return the shortest run found with the same difference at its last request."""
 
     def fails(trial: list[Request]) -> bool:
-        shown = play(pair, trial)
-        return shown is not None and shown.request is trial[-1] and shown.kind == difference.kind
+        trial_difference = play(pair, trial)
+        return (
+            trial_difference is not None
+            and trial_difference.request is trial[-1]
+            and trial_difference.kind == difference.kind
+        )
 
     return shortest(sequence, fails, seconds)

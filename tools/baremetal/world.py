@@ -62,38 +62,40 @@ class World:
         self._count += 1
         return f"{kind}{self._count}-{self.tag}"
 
-    def of(self, good: Sequence[Any], bad: Sequence[Any] = (), odd: float = 0.03) -> Any:
+    def choose(self, good: Sequence[Any], bad: Sequence[Any] = (), odd: float = 0.03) -> Any:
         """Return a good value, or a bad one with the probability ``odd``."""
         return self.random.choice(bad if bad and self.chance(odd) else good)
 
-    def some(self, values: Sequence[Any], most: int) -> list[Any]:
-        return self.random.sample(list(values), self.random.randint(0, min(most, len(values))))
+    def sample(self, values: Sequence[Any], max_size: int) -> list[Any]:
+        return self.random.sample(list(values), self.random.randint(0, min(max_size, len(values))))
 
     # ------------------------------------------------------------------------------------------------------ values
 
     def resource_class(self) -> Any:
-        return self.of([*self.classes, self.classes[0], self.classes[0]], [f"none-{self.tag}", "", "x" * 80, "x" * 81])
+        return self.choose(
+            [*self.classes, self.classes[0], self.classes[0]], [f"none-{self.tag}", "", "x" * 80, "x" * 81]
+        )
 
-    def traits(self, most: int = 2, odd: float = 0.04) -> list[Any]:
-        traits = self.some(TRAITS, most)
+    def traits(self, max_size: int = 2, odd: float = 0.04) -> list[Any]:
+        traits = self.sample(TRAITS, max_size)
         if self.chance(0.05):
             traits += traits[:1]
         return [*traits, self.random.choice(BAD_TRAITS)] if self.chance(odd) else traits
 
     def owner(self) -> Any:
         # No value is too long, because on SQLite the original accepts any length.
-        return self.of([*PROJECTS, *PROJECTS, None], ["", 5])
+        return self.choose([*PROJECTS, *PROJECTS, None], ["", 5])
 
     def extra(self) -> Any:
-        return self.of([{}, {"a": 1}, {"a": {"b": [1, None]}, "x/y": "z"}, {"ä": "€"}], [None, "x", [], 5])
+        return self.choose([{}, {"a": 1}, {"a": {"b": [1, None]}, "x/y": "z"}, {"ä": "€"}], [None, "x", [], 5])
 
     def name(self, kind: str) -> Any:
         """Return a name for a new object, which is most often unused."""
-        taken = [node.name for node in self.nodes] + [name for _, name in self.allocations if name]
+        used_names = [node.name for node in self.nodes] + [name for _, name in self.allocations if name]
         bad = ["a b", "x" * 255, "x" * 256, 5, self.uuid(), "ä", "-", ".", "a/b", "a~b", "a_b", "x.json", None]
-        if taken and self.chance(0.15):
-            return self.random.choice(taken)
-        return self.of([self.new_name(kind)], bad, 0.07)
+        if used_names and self.chance(0.15):
+            return self.random.choice(used_names)
+        return self.choose([self.new_name(kind)], bad, 0.07)
 
     def node(self) -> str:
         """Return the uuid or name of a node, which most often exists."""
@@ -126,8 +128,8 @@ class World:
             return None, {CLASSIC: odd} if self.chance(0.6) else {COMMON: f"baremetal {odd}"}
         if self.chance(0.01):
             return 1, self.random.choice([{}, {COMMON: "placement 1.10"}, {COMMON: "compute latest"}])
-        known = [version for version in VERSIONS if version >= since or self.chance(0.02)]
-        version = NEWEST if self.chance(0.6) else self.random.choice(known)
+        supported = [version for version in VERSIONS if version >= since or self.chance(0.02)]
+        version = NEWEST if self.chance(0.6) else self.random.choice(supported)
         form = self.random.random()
         if form < 0.85:
             return version, {CLASSIC: f"1.{version}"}
@@ -154,4 +156,4 @@ class World:
             self.nodes = [node for node in self.nodes if node.name is not GONE]
         if collection == "allocations":
             changed = [(uuid, name if ident in (uuid, old) else old) for uuid, old in self.allocations]
-            self.allocations = [both for both in changed if both[1] is not GONE]
+            self.allocations = [entry for entry in changed if entry[1] is not GONE]

@@ -33,7 +33,7 @@ from tests.db.in_process import placement
 from tests.index.contents import meaning
 from tests.index.rewind import without_foreign_keys
 from tests.reply_conformance import Described
-from tests.synced import NOWHERE
+from tests.reused_database import NOWHERE
 
 #: The first of the inserted ids, which a counter has not reached, or has passed entirely.
 FIRST = 1_000_000

@@ -12,7 +12,7 @@ from placement.objects.consumer import Consumer
 from tests.caller import NEW_CONSUMER
 from tests.db import sql_hooks
 from tests.db.in_process import placement
-from tests.synced import NOWHERE
+from tests.reused_database import NOWHERE
 
 HOST = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c001"
 CONSUMER = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c002"

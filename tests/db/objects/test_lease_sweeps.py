@@ -23,7 +23,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.policy import Policy
-from tests import apis, received, web
+from tests import apis, signal_facts, web
 from tests.clock import PATIENCE, Clock
 from tests.db import lease, sql_hooks
 from tests.made import opened
@@ -63,7 +63,7 @@ def due(database):
 @pytest.fixture
 def numbers():
     """Return the published numbers of expired leases."""
-    with received.facts(signals.leases_due) as numbers:
+    with signal_facts.collect(signals.leases_due) as numbers:
         yield numbers
 
 
@@ -219,7 +219,7 @@ def test_concurrent_sweeps_release_each_lease_once(database, due, monkeypatch):
         with opened(url) as own:
             return lease_sweep.sweep(own, released=counted.append)
 
-    with received.facts(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
+    with signal_facts.collect(signals.leases_expired) as published, ThreadPoolExecutor(3) as threads:
         assert all(future.result(PATIENCE) for future in [threads.submit(sweep) for _ in range(3)])
     assert (sum(counted), sum(published), count_allocations(database)) == (60, 60, 0)
     _, used = LiveIndex(database).current().column("VCPU").usage()

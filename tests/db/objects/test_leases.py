@@ -20,7 +20,7 @@ from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from placement.objects.provider import ResourceProvider
 from placement.objects.usage import Usage
-from tests import received
+from tests import signal_facts
 from tests.clock import PATIENCE
 from tests.db import lease
 
@@ -41,7 +41,7 @@ def host(database):
 @pytest.fixture
 def published_numbers():
     """Return the published numbers of released leases."""
-    with received.facts(signals.leases_expired) as numbers:
+    with signal_facts.collect(signals.leases_expired) as numbers:
         yield numbers
 
 

@@ -91,8 +91,8 @@ def fill(app: Any) -> dict[str, str]:
     released = {"allocations": {uuids["pool"]: {"resources": {"DISK_GB": 7}}}, **owner}
     send(app, "PUT", f"/allocations/{GONE_CONSUMER}", released)
     send(app, "DELETE", f"/allocations/{GONE_CONSUMER}")
-    cut = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 12}}}
-    send(app, "PUT", f"{path}/inventories", cut)
+    reduction = {"resource_provider_generation": generation, "inventories": {"VCPU": {"total": 12}}}
+    send(app, "PUT", f"{path}/inventories", reduction)
     return uuids
 
 

@@ -202,7 +202,7 @@ def test_the_form_decides_how_the_service_chooses(app, uuids):
 
 
 @pytest.mark.usefixtures("check_unchanged")
-def test_the_fields_of_the_form_are_kept(app, uuids):
+def test_the_form_keeps_its_fields_within_their_limits(app, uuids):
     fields = {"strategy": "random", "spread_over": "root", "count": "99999999999999999999"}
     reply = web.ask(app, "POST", "/console/query?resources=VCPU:1", {**FORM, **CALLER}, urlencode(fields).encode()).text
     assert '<option value="random" selected>' in reply

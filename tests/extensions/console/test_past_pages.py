@@ -102,7 +102,7 @@ def test_a_provider_that_did_not_exist_then_is_not_found(app, past_date):
     assert "later" in page(app, f"/providers/later?at={past_date}", 404)
 
 
-def test_an_age_names_a_point_in_time_and_the_future_means_the_present(app, past_date):
+def test_an_age_of_zero_and_a_future_date_show_the_present(app, past_date):
     for path in ("/?at=2999-01-01", "/?at=0s", "/providers/cn1?at=2999-01-01"):
         assert 'class="past"' not in page(app, path)
 

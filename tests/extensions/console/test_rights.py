@@ -119,7 +119,7 @@ def test_every_route_is_in_the_table(backend):
 
 @EVERY_PAGE
 @pytest.mark.parametrize("name", CALLERS)
-def test_each_caller_sees_what_the_table_says(app, uuids, page, name):
+def test_each_caller_sees_the_pages_that_the_table_permits(app, uuids, page, name):
     roles, project = CALLERS[name]
     reply = ask(app, page, {"x-auth-token": f"caller:{project}", "x-roles": roles})
     if all(ROLES.get(rule, {"admin", "service"}) & {*roles.split(",")} for rule in page.rules):
@@ -219,7 +219,7 @@ def test_each_part_of_the_overview_needs_its_own_rule(database_url, tmp_path):
 
 
 def test_an_overview_shows_no_events_or_leases_of_other_projects(module_database_url, tmp_path, uuids):
-    """Although the policy lets readers see the events and consumers of their own project."""
+    """The policy lets readers see the events and consumers of their own project."""
     path = tmp_path / "policy.yaml"
     rule = "rule:admin_or_project_reader_or_service_api"
     path.write_text(f'"{OVERVIEW}": "role:reader"\n"{EVENTS}": "{rule}"\n"{CONSUMERS}": "{rule}"\n')
@@ -299,7 +299,7 @@ def test_without_a_password_only_open_pages_are_shown(by_password, uuids, page):
 
 
 @pytest.mark.parametrize(("password", "status"), [("s3cret", 200), ("wrong", 401)])
-def test_the_password_is_that_of_the_api(by_password, uuids, password, status):
+def test_the_pages_accept_the_passwords_of_the_api(by_password, uuids, password, status):
     pair = base64.b64encode(f"ann:{password}".encode()).decode()
     for path in ("/console/providers", "/v1/overview"):
         assert web.ask(by_password, "GET", path, {"authorization": f"Basic {pair}"}).status_int == status

@@ -80,7 +80,7 @@ def check_operation(operation, percentage):
     )
     def holds(case, data):
         if data.draw(st.booleans()):
-            name_existing_things(case, data.draw)
+            name_existing_objects(case, data.draw)
         reply = ask(case, version | data.draw(HEADERS))
         hypothesis.event(f"{operation.label} {reply.status_code}")
 
@@ -120,7 +120,7 @@ def statuses_of_examples(operation):
     return statuses
 
 
-def name_existing_things(case, draw):
+def name_existing_objects(case, draw):
     """Change the request so that it mostly names existing objects."""
     case.path_parameters = {name: draw(VALUES.get(name, st.just(old))) for name, old in case.path_parameters.items()}
     if isinstance(case.query, dict):

@@ -144,7 +144,7 @@ def test_no_claim_is_lost_or_counted_twice_while_a_service_is_killed(composed):
 
 
 def test_a_service_that_is_replaced_gets_requests_again(composed):
-    """Its address has changed."""
+    """The new container has another address."""
     address = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
     engine = composed.engine
     before = engine.podman("inspect", "--format", address, SECOND)

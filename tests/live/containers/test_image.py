@@ -183,7 +183,7 @@ def test_variables_override_the_configuration_of_the_image(engine, configured_co
     assert "secret" not in engine.log("variables")
 
 
-def test_the_file_system_is_read_only_except_the_volume(engine, configured_containers):
+def test_the_file_system_is_read_only_except_the_volume_and_tmp(engine, configured_containers):
     places = ("/etc", "/opt/placement", "/var/lib/placement", "/tmp")
     script = "; ".join(f"touch {place}/x 2>/dev/null && echo {place}" for place in places)
     assert engine.podman("exec", "configured", "sh", "-c", f"{script}; true").split() == ["/var/lib/placement", "/tmp"]
@@ -214,7 +214,7 @@ def test_the_container_serves_and_greets_without_space_for_temporary_files(engin
 
 
 def test_the_container_continues_after_a_reload(engine):
-    """Its only worker runs the code of the greeting again, and stops the service if that fails."""
+    """The only worker runs the code of the greeting again, and stops the service if that fails."""
     with engine.container("reloaded", "--env", "UWSGI_PROCESSES=1", IMAGE):
         wait_until_healthy(engine, "reloaded")
         password = password_of(greeting(engine, "reloaded"))

@@ -94,7 +94,7 @@ def test_the_history_of_a_deleted_provider_is_printed(service):
     assert json.loads(newest.stdout)["generation"] == [0, None]
 
 
-def test_events_are_printed_to_the_end(service):
+def test_the_events_of_a_provider_are_printed(service):
     create(service, "host1")
     done = ask(service, "events", "--provider", "host1")
     assert done.returncode == 0, done.stderr

@@ -116,7 +116,7 @@ def check_failure(done, sentence):
         (403, b"", "403 Forbidden."),
     ],
 )
-def test_a_response_that_is_not_a_document_is_reported(ask, status, body, sentence):
+def test_invalid_responses_and_errors_are_reported_in_one_sentence(ask, status, body, sentence):
     with answering(status, body) as (url, _):
         check_failure(ask(url), sentence.format(url=url))
 
@@ -168,7 +168,7 @@ def test_events_that_do_not_continue_are_reported(environment):
     assert "is not from a Placement service" in done.stderr
 
 
-def test_an_endless_response_is_not_read_completely(monkeypatch):
+def test_a_response_above_the_maximum_size_is_refused(monkeypatch):
     monkeypatch.setattr(client, "MAX_BYTES", 50)
     for length, fits in ((50, True), (51, False)):
         with answering(200, NOBODY.ljust(length)) as (url, _):
@@ -196,7 +196,7 @@ UNKNOWN = (
         (409, [], "409 Conflict.\n"),
     ],
 )
-def test_a_claim_without_a_response_explains_how_to_repeat_it(
+def test_only_a_claim_with_an_unknown_outcome_explains_how_to_repeat_it(
     environment, openstack_command, status, options, sentence
 ):
     with answering(status, b"<html>", b"<html>") as (url, received):
@@ -259,7 +259,7 @@ def test_an_unreachable_service_is_reported(ask):
         ),
     ],
 )
-def test_a_server_of_another_kind_is_reported(ask, content, sentence):
+def test_a_missing_or_invalid_http_response_is_reported(ask, content, sentence):
     """None: the server accepts the connection, and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -86,7 +86,7 @@ def test_an_allocation_belongs_to_the_project_of_its_creator(world, port):
 
 
 def test_an_allocation_of_a_project_gets_only_nodes_that_the_project_owns_or_leases(world, port):
-    """Even if an administrator creates it."""
+    """The same holds for an allocation that an administrator creates."""
     world.put_back()
     with owner_rules.calling(port, {}) as admin:
         assert admin.ask("DELETE", "/v1/allocations/mine")[0] == 204

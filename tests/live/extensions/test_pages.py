@@ -83,7 +83,7 @@ def test_the_queries_and_configurations_of_the_pages_work(operator, url):
         *queries, release_command = lines(questions.text)
         (consumer,) = re.findall(r"extend (\S+)", questions.text)
         operator.run(f"placement-ask claim --consumer {consumer} --resource VCPU=1 --project ml --user ada")
-        # It continues until Ctrl-C.
+        # The command continues until Ctrl-C.
         follow = {"placement-ask events --follow": "timeout 1 placement-ask events --follow"}
         for command in queries:
             (done,) = operator.run(command, follow, codes=(0, 124))

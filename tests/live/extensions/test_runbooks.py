@@ -48,11 +48,11 @@ def request(text, application):
     examples.run(examples.parse(text + note), application)
 
 
-def age(database, since=_AGE, *which):
+def age(database, since=_AGE, *conditions):
     """Set the age of the creation and the last change of the consumers that meet conditions."""
     at = datetime.datetime.now(datetime.UTC).replace(tzinfo=None) - since
     with database.engine.begin() as connection:
-        connection.execute(sa.update(consumers).where(*which).values(created_at=at, updated_at=at))
+        connection.execute(sa.update(consumers).where(*conditions).values(created_at=at, updated_at=at))
 
 
 @pytest.fixture

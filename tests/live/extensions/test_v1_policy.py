@@ -248,8 +248,8 @@ def test_a_system_scoped_token_is_refused(port, method, path, query):
 
 
 @each_request
-def test_noauth2_treats_a_request_without_a_token_as_an_administrators(port, method, path, query):
-    """Nor does keystoneauth's "notused" token matter.  A page of another origin does not get these rights."""
+def test_a_request_without_a_token_has_administrator_rights_with_noauth2(port, method, path, query):
+    """The same holds for keystoneauth's token "notused", but not for a page of another origin."""
     status = permitted_status(method, path, query)
     assert send(port, method, url(path, query), {})[0] == status
     assert send(port, method, url(path, query), {"X-Auth-Token": "notused"})[0] == status

@@ -69,7 +69,7 @@ def host(tmp_path):
     return Host(tmp_path)
 
 
-def test_its_table_api_option_command_check_and_metric_work_as_shown(host):
+def test_the_table_api_option_command_check_and_metric_work_as_shown(host):
     (sync, _), *other_commands = COMMANDS
     _, log = host.run(sync)
     assert re.search(r"Adding tables, columns or indexes of extensions: .*\bnotes\b", log)
@@ -103,5 +103,5 @@ def test_notes_are_not_lost_by_mistake(host):
     assert "notes" not in host.tables
 
 
-def test_its_own_test_passes(host):
+def test_the_test_of_the_extension_passes(host):
     host.python(text_of(PAGE, "test_notes.py") + "\nimport unittest\nunittest.main()\n")

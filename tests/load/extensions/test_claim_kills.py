@@ -83,7 +83,7 @@ class ClaimClients:
         return answer
 
 
-def test_workers_killed_during_calls(database_url):
+def test_calls_repeated_after_the_kill_of_a_worker_take_effect_once(database_url):
     with running.uwsgi(database_url, 3, OPTIONS, module=APPLICATION, flags=()) as service:
         storm = Storm(service.url)
         claim_clients = ClaimClients(storm, Hosts(storm, *[10**6] * 8))

@@ -14,7 +14,7 @@ from placement.extensions.baremetal import versions
 from placement.extensions.baremetal.api import TABLE
 from placement.http.endpoint import Endpoint
 from tests import json_strategies
-from tests.nonsense.odd_values import MONSTERS as THINGS
+from tests.nonsense.odd_values import MONSTERS as COMMON_MONSTERS
 from tests.nonsense.odd_values import NOWHERE, Sent, usual_headers
 from tests.nonsense.strategies import ANY_TEXT, mostly, with_trap
 from tests.nonsense.text_positions import Place
@@ -63,7 +63,7 @@ _PATHS = (
     *("/traits", "/uuid", "", "/", "name", "/extra/", "/extra/~", "/extra/~2", "/driver_info/x", "/lessee", "/fault"),
 )
 #: Bodies, with patches whose value is nested more deeply than Python's recursion limit, but less than the decoder's.
-MONSTERS = THINGS + tuple(
+MONSTERS = COMMON_MONSTERS + tuple(
     b'[{"op": "add", "path": "%s", "value": %s}]' % (path, b'{"a":' * depth + b"1" + b"}" * depth)
     for path, depth in ((b"/extra", 32), (b"/extra", 500), (b"/extra/a", 900), (b"/name", 900), (b"x", 900))
 )
@@ -73,8 +73,8 @@ _TARGETS = ("manage", "provide", "active", "deleted", "deploy", "power on", "pow
 @st.composite
 def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
     def value(match: re.Match[str]) -> str:
-        known = _IDENTS.get(match[1].partition(":")[0], ("x",))
-        return draw(mostly(st.sampled_from(known), ANY_TEXT, 2)) if odd else draw(st.sampled_from(known))
+        values = _IDENTS.get(match[1].partition(":")[0], ("x",))
+        return draw(mostly(st.sampled_from(values), ANY_TEXT, 2)) if odd else draw(st.sampled_from(values))
 
     filled = PREFIX + re.sub("{(.*?)}", value, path)
     return (filled + draw(st.sampled_from(("", "", "/", ".json", "//", "/x")))).encode() if odd else filled.encode()
@@ -120,13 +120,13 @@ def _body(draw: st.DrawFn, endpoint: Endpoint, version: versions.Version, odd: b
         return draw(st.sampled_from(MONSTERS)) if odd else b""
     value = _familiar(draw, draw(json_strategies.conforming(endpoint.body.render(version))))
     if odd:
-        how = draw(st.sampled_from(("trap", "nearly", "any", "monster")))
-        if how == "monster":
+        kind = draw(st.sampled_from(("trap", "nearly", "any", "monster")))
+        if kind == "monster":
             return draw(st.sampled_from(MONSTERS))
-        if how == "trap":
+        if kind == "trap":
             value = with_trap(draw, value)
         else:
-            value = draw(json_strategies.nearly(st.just(value)) if how == "nearly" else json_strategies.json_values())
+            value = draw(json_strategies.nearly(st.just(value)) if kind == "nearly" else json_strategies.json_values())
     return json.dumps(value, ensure_ascii=draw(st.booleans())).encode(errors="surrogatepass")
 
 
@@ -163,12 +163,12 @@ _ALLOCATION = {"resource_class": CLASS}
 
 def places() -> Iterator[Place]:
     """Return requests with a place for a text."""
-    yield from _in_paths()
-    yield from _in_queries()
-    yield from _in_bodies()
+    yield from _path_places()
+    yield from _query_places()
+    yield from _body_places()
 
 
-def _in_paths() -> Iterator[Place]:
+def _path_places() -> Iterator[Place]:
     for path in ("nodes/TRAP", "allocations/TRAP", "nodes/TRAP/allocation", "nodes/free/traits/TRAP", "TRAP"):
         yield Place("GET", f"{_V1}/{path}")
         yield Place("DELETE", f"{_V1}/{path}")
@@ -178,7 +178,7 @@ def _in_paths() -> Iterator[Place]:
     yield Place("PUT", f"{_V1}/nodes/TRAP/maintenance", body={"reason": "TRAP"})
 
 
-def _in_queries() -> Iterator[Place]:
+def _query_places() -> Iterator[Place]:
     for name in (*_PARAMETERS, "TRAP"):
         yield Place("GET", f"{_V1}/nodes", f"{name}=TRAP")
         yield Place("GET", f"{_V1}/allocations", f"{name}=TRAP")
@@ -186,7 +186,7 @@ def _in_queries() -> Iterator[Place]:
         yield Place("GET", f"{_V1}/{path}", "fields=TRAP")
 
 
-def _in_bodies() -> Iterator[Place]:
+def _body_places() -> Iterator[Place]:
     for name in ("name", "uuid", "resource_class", "owner", "lessee", "driver", "description", "TRAP"):
         yield Place("POST", f"{_V1}/nodes", body=_NODE | {name: "TRAP"})
     for value in ({"TRAP": "TRAP"}, {"a": ["TRAP"]}):

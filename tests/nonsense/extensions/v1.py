@@ -34,7 +34,7 @@ ROUTES = tuple(
     if isinstance(endpoint, Endpoint)
 )
 #: Routes that parse more of a request are drawn more often.
-_ASKED = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
+_WEIGHTED_ROUTES = tuple(route for route in ROUTES for _ in range(4 if route[2].body else 1))
 _IDENTS = (*PROVIDERS, "root", "child", "nothing")
 
 
@@ -66,8 +66,8 @@ def _path(draw: st.DrawFn, path: str, odd: bool) -> bytes:
 
 @st.composite
 def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
-    known = parameters(endpoint) or ["limit"]
-    names = mostly(st.sampled_from(known), ANY_TEXT) if odd else st.sampled_from(known)
+    supported = parameters(endpoint) or ["limit"]
+    names = mostly(st.sampled_from(supported), ANY_TEXT) if odd else st.sampled_from(supported)
     pairs = draw(st.lists(st.tuples(names, mostly(st.sampled_from(_VALUES), ANY_TEXT, 4)), max_size=4))
     encoded = urllib.parse.urlencode(pairs).encode()
     return encoded + draw(st.sampled_from((b"", b"&", b"%88", b"&a;b", b"&%00=%00"))) if odd else encoded
@@ -77,7 +77,7 @@ def _query(draw: st.DrawFn, endpoint: Endpoint, odd: bool) -> bytes:
 def sent(draw: st.DrawFn) -> Sent:
     """Draw any request to this API."""
     odd = draw(st.sampled_from(("nothing", "query", "path", "method", "body")))
-    method, path, endpoint = draw(st.sampled_from(_ASKED))
+    method, path, endpoint = draw(st.sampled_from(_WEIGHTED_ROUTES))
     body = draw(bodies(endpoint, OLDEST, odd == "body"))
     methods = st.sampled_from(("GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "", "\xc9"))
     return Sent(

@@ -66,11 +66,11 @@ def test_results_are_counted_not_requests(module: Any) -> None:
     replies, load = module("placing_requests").Replies(), module("load")
     claim = {"consumer": FIRST, "status": 200, "allocations": {"p": {"resources": {"VCPU": 1}, "generation": 2}}}
     refusal = {"consumer": SECOND, "status": 409, "error": {"code": "placement.v1.no_room"}}
-    replies.keep(answer(load, 200, {"results": [claim, refusal]}))
-    replies.keep(answer(load, 503, None))
+    replies.add(answer(load, 200, {"results": [claim, refusal]}))
+    replies.add(answer(load, 503, None))
     assert replies.outcomes() == {"claimed": 1, "409 placement.v1.no_room": 1, "503 <html>": 1}
     assert replies.outcomes(1) == {"503 <html>": 1}
-    assert replies.held() == {FIRST: {"p": {"VCPU": 1}}}
+    assert replies.holdings() == {FIRST: {"p": {"VCPU": 1}}}
 
 
 # --- the database ---

@@ -11,9 +11,9 @@ IDS = [f"{A}::one", f"{A}::two", f"{B}::one", f"{B}::two"]
 def estimate(times, *finished):
     """Return the estimate after some tests have finished, from the earlier times per file."""
     remaining_tests = RemainingTests(times)
-    remaining_tests.collected(IDS)
+    remaining_tests.add(IDS)
     for name in finished:
-        remaining_tests.finished(name)
+        remaining_tests.finish(name)
     return remaining_tests
 
 

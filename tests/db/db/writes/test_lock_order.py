@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement import signals
 from placement.db.schema.tables import resource_providers
-from tests import received
+from tests import signal_facts
 from tests.db import scenarios, sql_hooks, writes
 from tests.db.db.writes.test_waiting import Meanwhile
 from tests.db.in_process import placement
@@ -93,7 +93,7 @@ def forest(database):
 @pytest.fixture
 def error_labels():
     """Record the labels of driver errors."""
-    with received.facts(signals.driver_error) as labels:
+    with signal_facts.collect(signals.driver_error) as labels:
         yield labels
 
 

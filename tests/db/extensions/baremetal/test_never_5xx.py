@@ -78,7 +78,7 @@ def test_no_text_breaks_the_service_wherever_it_is_sent(backend, target):
     step = 12 if backend.kind == servers.SQLite.kind else 24
     for number, place in enumerate(bare_metal.places()):
         for trap in traps_for(number, step):
-            request = place.filled(trap)
+            request = place.fill(trap)
             compare_tables = place.method != "GET"
             status, changed = send_and_check(
                 target, request._replace(headers=headers(request.body)), compare_tables, assert_error

@@ -39,14 +39,14 @@ from placement.extensions.doctor.examination import OutOfTimeError, examine, rea
 from placement.extensions.v1 import worker_examination
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index.live import LiveIndex
-from tests import children, closed, made, received, servers, web
+from tests import children, closed, made, servers, signal_facts, web
 from tests.db import lease
 from tests.db.extensions.doctor.findings import PLANTED, plants
 from tests.db.extensions.event_rows import following
 from tests.db.in_process import placement
 from tests.index.rewind import without_foreign_keys
 from tests.made import opened
-from tests.synced import NOWHERE
+from tests.reused_database import NOWHERE
 
 HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
 ONE, TWO, LEASED = (str(uuid.UUID(int=number)) for number in range(11, 14))
@@ -860,7 +860,7 @@ def test_a_failed_check_is_reported_and_the_others_run(database, world, caplog):
 @pytest.fixture
 def counts():
     """Record the numbers that examinations publish."""
-    with received.facts(signals.examined) as counts:
+    with signal_facts.collect(signals.examined) as counts:
         yield counts
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from placement.db.schema.tables import allocations, claims, consumers, resource_providers
 from tests import web
 from tests.db.in_process import placement
-from tests.synced import NOWHERE
+from tests.reused_database import NOWHERE
 
 
 class Cloud:

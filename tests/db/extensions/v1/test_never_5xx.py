@@ -38,7 +38,7 @@ def test_no_text_breaks_the_service_in_any_place(backend, target):
     step = 6 if backend.kind == servers.SQLite.kind else 12
     for number, place in enumerate(v1.places()):
         for trap in traps_for(number, step):
-            send_and_check(target, place.filled(trap), compare_tables=place.method != "GET")
+            send_and_check(target, place.fill(trap), compare_tables=place.method != "GET")
 
 
 def test_no_number_is_too_large_for_a_parameter(target):
@@ -48,4 +48,4 @@ def test_no_number_is_too_large_for_a_parameter(target):
     assert len(numbered) > 8
     for place in (*numbered, Place("GET", "/v1/overview", "sort=free:VCPU&after=TRAP:TRAP")):
         for digits in (3, 9, 10, 18, 19, 20, 30, 31, 5000):
-            send_and_check(target, place.filled("9" * digits), compare_tables=False)
+            send_and_check(target, place.fill("9" * digits), compare_tables=False)

@@ -96,16 +96,16 @@ class Pickers(Clients):
         belief=BELIEF,
         conditions=CONDITIONS,
         expiry=EXPIRIES,
-        again=st.booleans(),
+        repeated=st.booleans(),
         **WHO,
     )
     @when(lambda self: self.model.consumers)
-    def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, expiry, again, owner, type_):
+    def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, expiry, repeated, owner, type_):
         consumer, _ = self.holder(which)
         sent_generation = self.model.consumers[consumer].generation + (belief == "off")
         move = {"keep": False, "consumer_generation": sent_generation}
         request = self._request(consumer, shape, count, owner, type_, move)
-        for _ in range(1 + again):
+        for _ in range(1 + repeated):
             self._claim([request], conditions, {"strategy": strategy, **expiry})
 
     @rule(number=CONSUMER, seconds=st.sampled_from((None, 3600)))

@@ -24,6 +24,6 @@ def differences(database: Database) -> dict[Any, Any]:
     return replay.differences(replay.replay(database), replay.read(database))
 
 
-def following(database: Database) -> Callable[[], object]:
+def follower(database: Database) -> Callable[[], object]:
     """Return a function that raises AssertionError unless the events since its last call lead to the present tables."""
     return (lambda: None) if database.recorder is None else replay.Follower(database).check

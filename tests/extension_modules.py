@@ -9,7 +9,7 @@ from types import ModuleType
 HERE = Path(__file__).parent
 
 
-def modules(level: str, name: str) -> list[ModuleType]:
-    """Return all modules ``tests/<level>/extensions/<extension>/<name>.py``, in order."""
+def load(level: str, name: str) -> list[ModuleType]:
+    """Import and return all modules ``tests/<level>/extensions/<extension>/<name>.py``, in order."""
     paths = sorted((HERE / level / "extensions").glob(f"*/{name}.py"))
     return [importlib.import_module(f"tests.{level}.extensions.{path.parent.name}.{name}") for path in paths]

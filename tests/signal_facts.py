@@ -10,7 +10,7 @@ from placement.signals import Signal
 
 
 @contextlib.contextmanager
-def facts(signal: Signal[Any]) -> Iterator[list[Any]]:
+def collect(signal: Signal[Any]) -> Iterator[list[Any]]:
     """Collect the facts of an event with a single fact."""
     collected: list[Any] = []
     signal.connect(collected.append)
