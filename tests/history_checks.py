@@ -17,13 +17,6 @@ def untruths(database: Database) -> list[Any]:
     return [] if database.recorder is None else replay.untruths(database)
 
 
-def differences(database: Database) -> dict[Any, Any]:
-    """Return the differences between the tables and all events replayed on an empty state."""
-    if database.recorder is None:
-        return {}
-    return replay.differences(replay.replay(database), replay.read(database))
-
-
 def follower(database: Database) -> Callable[[], object]:
     """Return a function that raises AssertionError unless the events since its last call lead to the present tables."""
     return (lambda: None) if database.recorder is None else replay.Follower(database).check

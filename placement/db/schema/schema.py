@@ -267,7 +267,7 @@ def _refuse_with_leases(connection: Connection) -> None:
     leases = rows(connection, tables.claims, tables.claims.c.expires_at.is_not(None))
     if leases:
         raise errors.SchemaError(
-            f"The expiry of {leases} leases would be lost: they would hold their resources until a client releases "
+            f"The expiry of leases would be lost ({leases}): they would hold their resources until a client releases "
             'them. Run "db release" with --discard-leases to accept that.'
         )
 

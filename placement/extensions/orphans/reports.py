@@ -270,13 +270,13 @@ def _print_outcome(release: Release) -> None:
     if release.is_refused:
         return  # the command reports the refusal on stderr
     if release.dry_run:
-        print(f"Dry run: nothing was released.  --yes releases {len(release.consumers):,} consumers.")
+        print(f"Dry run: nothing was released.  Consumers that --yes releases: {len(release.consumers):,}.")
         return
-    print(f"{len(release.released):,} of {len(release.consumers):,} consumers were released.")
+    print(f"Released consumers: {len(release.released):,} of {len(release.consumers):,}.")
     for uuid in _not_released(release):
         print(f"kept {uuid}: it has changed or been released since it was read")
     if not_reached := _not_reached(release):
-        print(f"{len(not_reached):,} consumers were not reached: the command ended early.")
+        print(f"Consumers not reached: {len(not_reached):,}.  The command ended early.")
 
 
 def _not_released(release: Release) -> list[str]:

@@ -149,8 +149,8 @@ def test_the_commands_of_the_page_of_orphans_print_the_output_shown(url, nova, s
         planned, released, compared, *last = (
             done for block in other_blocks for done in shell.run(block.text, codes=(0, 3))
         )
-        assert planned.out.endswith("Dry run: nothing was released.  --yes releases 1 consumers.\n")
-        assert released.out.endswith("1 of 1 consumers were released.\n")
+        assert planned.out.endswith("Dry run: nothing was released.  Consumers that --yes releases: 1.\n")
+        assert released.out.endswith("Released consumers: 1 of 1.\n")
         assert (compared.code, orphan in compared.out) == (0, False), compared
         assert [done.code for done in last] == [0, 0]
     assert double in (shell.directory / "consumers.csv").read_text()

@@ -253,7 +253,7 @@ class TestRelease:
         with sql_hooks.writes(sa.Engine) as written:
             ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS)
         assert (ran.code, written, len(cloud.consumers())) == (command.DISCREPANCIES, [], 5)
-        assert "Dry run: nothing was released.  --yes releases 2 consumers.\n" in ran.out
+        assert "Dry run: nothing was released.  Consumers that --yes releases: 2.\n" in ran.out
         for row in (r"INSTANCE +\| +blue +\| +1", r"VCPU +\| +8", r"DISK_GB +\| +3", r"host2 +\| +2", r"pool +\| +1"):
             assert re.search(rf"\| +{row} +\|", ran.out)
         document = json.loads(cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--json").out)[
@@ -270,7 +270,7 @@ class TestRelease:
         before = _changes(cloud)
         ran = cloud.run("--not-in", cloud.file(*listed_consumers), *self.WORDS, "--yes")
         assert ran.code == 0
-        assert "5 of 5 consumers were released.\n" in ran.out
+        assert "Released consumers: 5 of 5.\n" in ran.out
         assert cloud.consumers() == {*listed_consumers, young}
         # One change of usage for each of the three transactions.
         assert _changes(cloud) - before == 3
