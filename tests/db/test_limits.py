@@ -62,7 +62,7 @@ def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve
 
 
 @pytest.mark.parametrize("groups", [501, 1200])
-def test_hundreds_of_groups_are_refused_without_a_failure(serve, groups):
+def test_hundreds_of_groups_are_refused_without_an_internal_error(serve, groups):
     call = serve(max_request_groups=500)
     assert search(call, groups).status == 400
     assert search(call, groups, more="&limit=1&same_subtree=_0,_1").status == 400

@@ -232,7 +232,7 @@ class TestOverCommitment:
         self.change(existing_database, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
         assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
-    def test_allocations_without_inventory_are_not_over_committed(self, existing_database, above):
+    def test_usage_without_inventory_is_reported_with_a_capacity_of_0(self, existing_database, above):
         self.change(existing_database, "DELETE FROM inventories WHERE resource_provider_id = 6")
         assert above()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
         self.change(existing_database, "DELETE FROM resource_classes WHERE id = 10000")
@@ -321,7 +321,7 @@ class TestErrors:
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-status ")
 
-    def test_help(self, check):
+    def test_help_shows_the_usage(self, check):
         ran = check("--help")
         assert ran.code == 0
         assert ran.out.startswith("usage: placement-status upgrade [-h] [--json] {check}")

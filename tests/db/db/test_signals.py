@@ -74,7 +74,7 @@ def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(datab
     assert "index" in [name for name, _ in received.of("timing")]
 
 
-def test_an_index_that_differs_publishes_it(database, received, caplog):
+def test_the_reload_of_an_index_that_differs_is_published(database, received, caplog):
     service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
     host(service)
     live_index.current()

@@ -27,7 +27,7 @@ def test_a_successful_search_logs_the_number_of_results(app, caplog, path):
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_without_results_logs_the_rule(app, caplog, path):
+def test_a_search_without_results_logs_the_obstacle(app, caplog, path):
     assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 

@@ -1,4 +1,4 @@
-"""Responses about providers where several would be possible."""
+"""Duplicate uuids and names, renames, and concurrent changes of providers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_provider_can_be_renamed_to_another_case_of_its_name(database):
     assert service("GET", f"/resource_providers/{ONE}").body["name"] == "One"
 
 
-def test_a_generation_advances_only_from_the_one_that_was_read(database):
+def test_a_generation_advances_only_from_the_generation_that_was_read(database):
     """A change of a record that differs from the locked row collides."""
     old = database.write(lambda db: LockedProvider.create(db, uuid=ONE, name="one"))
     database.write(lambda db: LockedProvider.lock(db, ONE).replace_inventories([]))

@@ -57,7 +57,7 @@ def test_a_database_without_a_free_connection_is_unavailable(connect_with):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
-def test_an_old_connection_is_replaced(connect_with, age, same):
+def test_a_connection_is_replaced_after_the_recycle_time(connect_with, age, same):
     database = connect_with(connection_recycle_time=age)
 
     def connection():

@@ -82,7 +82,7 @@ def test_the_tables_contain_the_listed_codes_each_with_a_reason():
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_statement_larger_than_a_packet_is_the_clients_fault(database):
+def test_a_statement_larger_than_a_packet_is_not_an_internal_error(database):
     packet = database.read(lambda db: db.execute(sa.text("SELECT @@max_allowed_packet")).scalar())
     with pytest.raises((errors.InvalidValue, errors.DatabaseUnavailable)):
         database.read(lambda db: db.execute(sa.text("SELECT LENGTH(:text)"), {"text": "x" * (packet + 1)}).scalar())

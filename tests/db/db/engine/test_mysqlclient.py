@@ -41,7 +41,7 @@ def mysqlclient(database):
 
 
 def test_both_drivers_return_the_same_values(database, mysqlclient):
-    """Each driver reads the values that the other writes: amounts, ratios, dates, generations."""
+    """mysqlclient writes them: amounts, ratios, dates, generations."""
     names, replies = Names(), []
     for call in (*HOST, claim(**OWN), claim(consumer="other", **OWN)):
         assert placement(mysqlclient)(*names.fill(call)).status in (200, 204)

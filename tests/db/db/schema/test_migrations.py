@@ -190,7 +190,7 @@ def test_a_database_newer_than_this_release_is_not_changed_but_can_be_stamped(en
     assert schema.state(engine) is State.CURRENT
 
 
-def test_each_state_of_a_schema_has_a_finding(engine):
+def test_every_state_of_a_schema_except_current_has_a_finding(engine):
     def state_and_finding():
         return schema.state(engine).value, schema.finding(engine)
 

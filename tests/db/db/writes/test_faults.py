@@ -98,8 +98,8 @@ FIRST = [write for write in WRITES if LONG or write.name in ("create a provider"
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
 def test_the_response_to_a_write_is_true_despite_faults(trial, backend):
     each_step_fails(trial, backend)
-    a_connection_lost_with_commit_leaves_it_open(trial)
-    faults_that_stay_are_conflict_or_unavailable(trial, backend)
+    a_connection_lost_at_commit_may_leave_the_outcome_unknown(trial)
+    permanent_faults_are_a_conflict_or_unavailable(trial, backend)
 
 
 @pytest.mark.parametrize("write", FIRST, ids=lambda write: write.name)
@@ -137,7 +137,7 @@ def each_step_fails(trial, backend):
         del steps[: 1 + len([*certain_steps])]
 
 
-def a_connection_lost_with_commit_leaves_it_open(trial):
+def a_connection_lost_at_commit_may_leave_the_outcome_unknown(trial):
     """Check that the request, which may have taken effect, is not repeated; only its prerequisites are.
 
     The connection is lost before the server receives COMMIT, and before its response arrives.
@@ -149,7 +149,7 @@ def a_connection_lost_with_commit_leaves_it_open(trial):
             assert 503 in statuses
 
 
-def faults_that_stay_are_conflict_or_unavailable(trial, backend):
+def permanent_faults_are_a_conflict_or_unavailable(trial, backend):
     """Check that permanent faults change nothing: 409 if every attempt collides, 503 if the database is unreachable."""
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)

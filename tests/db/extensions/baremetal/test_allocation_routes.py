@@ -241,7 +241,7 @@ def test_a_refused_patch_changes_nothing(client, operations):
         ("DELETE", "/nodes/n/allocation", None),
     ],
 )
-def test_a_write_that_collides_has_the_attempts_of_the_option(database, monkeypatch, method, path, body):
+def test_a_write_that_collides_is_attempted_as_often_as_configured(database, monkeypatch, method, path, body):
     options = {"placement__allocation_conflict_retry_count": 3}
     monkeypatch.setattr(web, "configuration", functools.partial(web.configuration, **options))
     client, attempts = Client(database), []
@@ -278,11 +278,11 @@ def test_a_deletion_with_parameters_is_refused(client, path):
     assert client("GET", path).status == 200
 
 
-def test_an_illegal_name_is_refused_by_a_patch(client):
+def test_a_patch_to_an_invalid_name_is_refused(client):
     assert client("PATCH", "/allocations/a b", []).status == 400
 
 
-def test_the_outcome_of_every_request_for_a_node_is_an_event(client):
+def test_the_outcome_of_every_accepted_request_for_a_node_is_an_event(client):
     received = []
 
     def listener(*facts):

@@ -291,7 +291,7 @@ def test_an_instance_id_that_is_not_a_uuid_is_reported(database):
     assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
 
-def test_a_uuid_is_recognized_in_another_form(database):
+def test_uuids_in_capitals_are_recognized(database):
     run(database, document(NODE.upper(), instance_uuid=ME.upper()))
     assert read(database).instance_uuid == ME
 
@@ -339,7 +339,7 @@ def test_an_allocation_that_cannot_be_stored_excludes_the_node(database):
     assert not comparison.nodes[0].changes
 
 
-def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
+def test_a_node_that_was_claimed_since_the_comparison_keeps_its_holder(database):
     run(database, document())
     comparison = compare(database, document(instance_uuid=ME))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
@@ -398,8 +398,8 @@ def holders(database):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_services_are_imported_in_turn(database, seed):
-    """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
+def test_the_nodes_of_two_services_are_imported_in_turn(database, seed):
+    """In any state of the database, an import writes the nodes that it does not exclude, and keeps all holders."""
     services = RandomServices(seed)
     for _ in range(12):
         documents = services.documents()

@@ -115,8 +115,8 @@ def test_a_node_beyond_the_maximum_can_be_changed(client):
 
 
 @pytest.mark.parametrize("path", CREATED)
-def test_a_patch_that_takes_long_begins_no_transaction(client, path):
-    """Its operations are applied while other writes wait."""
+def test_a_patch_beyond_a_limit_is_refused_before_its_transaction(client, path):
+    """A transaction applies the operations while other writes wait."""
     create(client, path, extra={})
     plan = Plan()
     plant(client.database, plan)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 
 class Hosts:
-    """Providers with one unit each of a resource class that no others have."""
+    """Providers with one unit each of a resource class that no other providers have."""
 
     def __init__(self, pair, number):
         self._pair, self.resource_class = pair, pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
@@ -80,7 +80,7 @@ def test_two_claims_apart_from_each_other_are_apart(pair):
 
 @retry_if_missed
 @either_first
-def test_a_consumer_moves_once_or_is_released(pair, order):
+def test_a_consumer_is_released_despite_a_concurrent_move(pair, order):
     hosts, consumer = Hosts(pair, 2), new()
     assert pair.ask(claiming(request(hosts.query, consumer))).status == 200
     move = claiming(request(hosts.query, consumer, keep=False, consumer_generation=1), apart_from=[consumer])

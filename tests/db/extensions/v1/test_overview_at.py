@@ -167,8 +167,8 @@ def test_unrecorded_deletions_do_not_break_a_past_state(database):
     overview_of(service, at=at)
 
 
-def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
-    """The transactions of their deletions have no position when they are read."""
+def test_deletions_without_a_position_are_undone_separately(database, monkeypatch):
+    """Each deleted provider is shown with its own data."""
     service, names = placement(database), Names()
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
