@@ -22,8 +22,8 @@ def connect_with(database_url):
     with contextlib.ExitStack() as stack:
 
         def open_with(**options):
-            named = {f"placement_database__{name}": value for name, value in options.items()}
-            conf = web.configuration(placement_database__connection=database_url, **named)
+            settings = {f"placement_database__{name}": value for name, value in options.items()}
+            conf = web.configuration(placement_database__connection=database_url, **settings)
             database = connect(conf)
             stack.callback(database.dispose)
             return database
@@ -32,7 +32,7 @@ def connect_with(database_url):
 
 
 def count_connections(database, attempts):
-    """Return how many of ``attempts`` connections for writes can be open at once."""
+    """Return the number of connections for writes that can be open at once, at most ``attempts``."""
     with contextlib.ExitStack() as stack:
         for number in range(attempts):
             try:

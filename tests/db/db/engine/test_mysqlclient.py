@@ -36,8 +36,8 @@ def with_mysqlclient(url: str | sa.URL) -> sa.URL:
 @pytest.fixture
 def mysqlclient(database):
     """Return the database, accessed through mysqlclient."""
-    with opened(with_mysqlclient(database.url)) as same:
-        yield same
+    with opened(with_mysqlclient(database.url)) as mysqlclient_database:
+        yield mysqlclient_database
 
 
 def test_both_drivers_return_the_same_values(database, mysqlclient):

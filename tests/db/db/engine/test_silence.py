@@ -50,13 +50,13 @@ def create(name):
 
 def within_the_limit(run):
     """Repeat ``run(number)`` until a busy machine meets the short time limit; return the result."""
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     numbers = itertools.count()
     while True:
         try:
             return run(next(numbers))
         except (errors.Unavailable, sa.exc.DBAPIError):
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
 
 
 def create_within_the_limit(database, name):
@@ -129,10 +129,10 @@ LIMITS = {
     "postgresql": "SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), "
     "current_setting('statement_timeout')",
 }
-IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
+READ_LIMITS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
 # If a limit ended a COMMIT, its outcome would be unknown.
-IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
-IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
+WRITE_LIMITS = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
+COMMAND_LIMITS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 
 @pytest.mark.every_database
@@ -149,9 +149,9 @@ def test_the_server_limits_waits_of_the_service_and_statements_of_reads(backend,
     with contextlib.closing(contextlib.ExitStack()) as stack, program.connected(conf) as command:
         service = connect(conf)
         stack.callback(service.dispose)
-        assert limits_of(service.read) == IN_READS[backend.kind]
-        assert limits_of(service.write) == IN_WRITES[backend.kind]
-        assert limits_of(command.read) == limits_of(command.write) == IN_COMMANDS[backend.kind]
+        assert limits_of(service.read) == READ_LIMITS[backend.kind]
+        assert limits_of(service.write) == WRITE_LIMITS[backend.kind]
+        assert limits_of(command.read) == limits_of(command.write) == COMMAND_LIMITS[backend.kind]
 
 
 @pytest.mark.every_database
@@ -164,7 +164,7 @@ def test_a_start_that_changes_the_schema_has_the_time_limits_of_commands(backend
     reported = []
     monkeypatch.setattr(schema, "sync", limits)
     deploy.loadapp(web.configuration(placement_database__sync_on_startup=True), database)
-    assert reported == [IN_COMMANDS[backend.kind]]
+    assert reported == [COMMAND_LIMITS[backend.kind]]
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

@@ -52,15 +52,15 @@ class Trial:
         """Run the write with the plan, and check that the database agrees with the status; return the status."""
         return self.carry_out(Plan(at, injected, **plan))
 
-    def carry_out(self, planned: Plan) -> int:
+    def carry_out(self, plan: Plan) -> int:
         """Run the write with any plan; see ``run``."""
         if self._after != self._before:
             self._scenario_run = ScenarioRun(self.write, self.database)
         scenario_run = self._scenario_run
-        status, body, _ = self._ask(scenario_run, planned)
-        last = f"{planned.injected} of {planned.faults} at {planned.victim!r}"
-        reported = f"{status} {body} after {planned.earlier} and {last}"
-        assert planned.injected or planned.earlier, reported
+        status, body, _ = self._ask(scenario_run, plan)
+        last = f"{plan.injected} of {plan.faults} at {plan.victim!r}"
+        reported = f"{status} {body} after {plan.earlier} and {last}"
+        assert plan.injected or plan.earlier, reported
         state, unchanged, changed = (
             (scenario_run.state(), scenario_run.changes()),
             (self._before, {}),
@@ -72,8 +72,8 @@ class Trial:
         return status
 
     def _ask(self, scenario_run: ScenarioRun, plan: Plan) -> Answer:
-        with self._process() as touched, plant(touched, plan):
-            return scenario_run.ask(placement(touched))
+        with self._process() as process_database, plant(process_database, plan):
+            return scenario_run.ask(placement(process_database))
 
 
 @contextlib.contextmanager
@@ -86,13 +86,15 @@ def used_database(database: Database) -> Iterator[Database]:
 
 @pytest.fixture
 def trial(write, database):
-    with opened(database.url) as touched:
-        yield Trial(write, database, lambda: used_database(touched))
+    with opened(database.url) as process_database:
+        yield Trial(write, database, lambda: used_database(process_database))
 
 
 WRITES = [*writes.ALL, *writes.DRY_RUNS]
-#: The second write reads before it writes.
-FIRST = [write for write in WRITES if LONG or write.name in ("create a provider", "allocate where no node is free")]
+#: Writes that are tested as the first request of a process; the second reads before it writes.
+FIRST_WRITES = [
+    write for write in WRITES if LONG or write.name in ("create a provider", "allocate where no node is free")
+]
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
@@ -102,7 +104,7 @@ def test_the_response_to_a_write_is_true_despite_faults(trial, backend):
     permanent_faults_are_a_conflict_or_unavailable(trial, backend)
 
 
-@pytest.mark.parametrize("write", FIRST, ids=lambda write: write.name)
+@pytest.mark.parametrize("write", FIRST_WRITES, ids=lambda write: write.name)
 def test_transient_faults_are_not_noticed_in_a_new_process(write, database, backend):
     trial = Trial(write, database, lambda: opened(database.url))
     each_step_fails(trial, backend)

@@ -41,7 +41,7 @@ def test_names_of_candidates_become_uuids(client):
     assert allocation["candidate_nodes"] == [nodes[0], nodes[1], nodes[0]]
 
 
-REFUSED = [
+INVALID_BODIES = [
     ({"resource_class": None, "node": ""}, "mandatory"),
     ({"resource_class": "bm", "traits": [None]}, "traits[0] is null"),
     ({"resource_class": "bm", "name": "a\n"}, "invalid name"),
@@ -56,7 +56,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "sentence"), REFUSED)
+@pytest.mark.parametrize(("body", "sentence"), INVALID_BODIES)
 def test_a_refused_request_leaves_no_allocation(client, body, sentence):
     node = client.node("n")
     answer = client("POST", "/allocations", body)

@@ -214,12 +214,12 @@ class Clients(RuleBasedStateMachine):
         )
         if made is not None:
             assert (made["state"], made["node_uuid"], made["updated_at"]) == ("allocating", None, None)
-            now = self.get(f"{ALLOCATIONS}/{uuid}")
-            hypothesis.event(f"allocation: {now['state']}")
+            allocation = self.get(f"{ALLOCATIONS}/{uuid}")
+            hypothesis.event(f"allocation: {allocation['state']}")
             if fitting:
-                assert now["state"] == "active", (now, fitting)
-                assert now["node_uuid"] in fitting
-                self.model.assign_node(uuid, now["node_uuid"])
+                assert allocation["state"] == "active", (allocation, fitting)
+                assert allocation["node_uuid"] in fitting
+                self.model.assign_node(uuid, allocation["node_uuid"])
 
     @rule(
         uuid=st.none() | st.none() | CONSUMER,
@@ -351,7 +351,7 @@ class Clients(RuleBasedStateMachine):
 
     @invariant()
     def providers_and_claims_match_the_model(self):
-        self.look_at_the_providers()
+        self.adopt_repairs()
         for provider in self.model.providers:
             allocations = self.get(f"/resource_providers/{provider}/allocations")["allocations"]
             expected = {
@@ -364,10 +364,10 @@ class Clients(RuleBasedStateMachine):
             traits = self.get(f"/resource_providers/{provider}/traits")["traits"]
             assert set(traits) == self.model.providers[provider].traits
 
-    def look_at_the_providers(self):
-        """Accept repairs by a write of the node, refused or not.
+    def adopt_repairs(self):
+        """Record in the model what a write of a node repaired, even if it was refused.
 
-        The write creates a deleted provider again, and restores an inventory that a Placement client changed.
+        The write recreates a deleted provider, and restores an inventory that a Placement client changed.
         """
         uuids = {row["uuid"] for row in self.get("/resource_providers")["resource_providers"]}
         for uuid in uuids - self.model.providers.keys():
