@@ -81,8 +81,8 @@ def test_a_frozen_database_is_reported_before_the_read_timeout(private_server):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_locks_of_other_sessions_do_not_affect_the_healthcheck(database):
     app = serve(database)
-    with database.engine.begin() as stranger:
-        stranger.execute(sa.select(feed_instance).with_for_update())
+    with database.engine.begin() as other_session:
+        other_session.execute(sa.select(feed_instance).with_for_update())
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
 
 

@@ -33,9 +33,9 @@ def serve(database):
     return start
 
 
-def search(call, groups, unsuffixed="", more="&limit=1"):
+def search(call, groups, unsuffixed="", options="&limit=1"):
     query = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
-    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{more}")
+    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{options}")
 
 
 def test_a_search_has_a_maximum_number_of_groups(serve):
@@ -52,10 +52,10 @@ def test_a_search_has_a_maximum_number_of_groups(serve):
         assert "the limit is 4 ([placement]max_request_groups)" in answer.error["detail"]
 
 
-@pytest.mark.parametrize("more", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
-def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve, more):
+@pytest.mark.parametrize("options", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
+def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve, options):
     call = serve(max_request_groups=500)
-    answer = search(call, 500, more=more)
+    answer = search(call, 500, options=options)
     assert answer.status == 200
     assert answer.body["allocation_requests"]
     assert all(len(request["mappings"]) == 500 for request in answer.body["allocation_requests"])
@@ -65,7 +65,7 @@ def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve
 def test_hundreds_of_groups_are_refused_without_an_internal_error(serve, groups):
     call = serve(max_request_groups=500)
     assert search(call, groups).status == 400
-    assert search(call, groups, more="&limit=1&same_subtree=_0,_1").status == 400
+    assert search(call, groups, options="&limit=1&same_subtree=_0,_1").status == 400
 
 
 def claim(resources, consumer_generation=None):
@@ -106,9 +106,9 @@ def test_several_claims_count_together_and_a_release_counts_as_one(serve):
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
     assert names_the_limit(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
     assert call("POST", "/allocations", 39, three).status == 204
-    ends = {consumer: claim({}, 1) for consumer in three}
-    assert names_the_limit(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
-    assert call("POST", "/allocations", 39, ends).status == 204
+    releases = {consumer: claim({}, 1) for consumer in three}
+    assert names_the_limit(call("POST", "/allocations", 39, releases | {str(uuid.uuid4()): claim({})}))
+    assert call("POST", "/allocations", 39, releases).status == 204
 
 
 @pytest.mark.parametrize("kind", ["traits", "aggregates", "inventories"])

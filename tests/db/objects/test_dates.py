@@ -96,8 +96,8 @@ def test_several_allocations_are_as_old_as_the_newest(database, service):
     newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
     database.write(lambda db: db.execute(newer))
     holding = database.read(lambda db: Holding.find(db, CONSUMER))
-    here = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
-    assert (holding.modified, here.modified) == (LATER, LATER)
+    provider_allocations = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
+    assert (holding.modified, provider_allocations.modified) == (LATER, LATER)
 
 
 def test_a_provider_is_as_old_as_its_last_change(database, service):

@@ -11,7 +11,7 @@ _SIZES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_
 
 
 def get(call: Caller, path: str) -> Any:
-    """Return the body of a reply to a GET of the newest version."""
+    """Return the body of the response to a GET in the newest version."""
     answer = call("GET", path)
     assert answer.status == 200, (path, answer)
     return answer.body

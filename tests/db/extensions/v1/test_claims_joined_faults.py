@@ -19,7 +19,7 @@ from tests.db.extensions.v1.test_claims_at_once import several_writers
 from tests.db.faults import Plan
 from tests.made import opened
 
-#: Calls that are carried out together, after a first call.
+#: The number of calls that are carried out together, after a first call.
 NUMBER = 3
 
 
@@ -150,12 +150,12 @@ def test_a_permanent_loss_of_the_database_fails_every_call(trial):
 
 def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
     trial.crowd.read()
-    calls, begun = [call() for _ in range(NUMBER)], []
+    calls, insertions = [call() for _ in range(NUMBER)], []
 
     def interrupt(statement):
         if statement.startswith("INSERT INTO allocations"):
-            begun.append(statement)
-            if len(begun) == 2:
+            insertions.append(statement)
+            if len(insertions) == 2:
                 raise KeyboardInterrupt
 
     with sql_hooks.statements(trial.crowd.database.engine, interrupt):

@@ -82,7 +82,7 @@ def read_and_write(url):
 def write(url, number, rounds):
     """Claim, move, release and claim again, and create and delete a provider; some of the requests are refused."""
     chance = random.Random(number)
-    own = provider_of(number)
+    provider = provider_of(number)
     with opened(url) as database:
         service = placement(database)
         for _ in range(rounds):
@@ -95,8 +95,8 @@ def write(url, number, rounds):
                 service("PUT", path, 39, moved)
                 if chance.random() < 0.7:
                     service("DELETE", path)
-            service("POST", "/resource_providers", 39, {"uuid": own, "name": own})
-            service("DELETE", f"/resource_providers/{own}")
+            service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider})
+            service("DELETE", f"/resource_providers/{provider}")
 
 
 def read(url, number, end):
