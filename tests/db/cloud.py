@@ -1,4 +1,4 @@
-"""A small cloud for the tests of ``placement-manage consumers``: hosts, a shared pool, and consumers of any age."""
+"""A small cloud for the tests of ``placement-manage consumers``: hosts, a pool, and consumers of any age."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def uuids(number: int) -> list[str]:
 
 
 class Cloud:
-    """Three hosts, host1 with a child, and a pool that they share, by name."""
+    """Three hosts, host1 with a child, and a sharing provider, by name."""
 
     def __init__(self, database, directory, monkeypatch, in_process) -> None:
         self.database, self._directory, self._in_process = database, directory, in_process

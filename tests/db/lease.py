@@ -30,5 +30,5 @@ def expire(database, consumer, seconds=0):
 
 
 def count(database):
-    """Return the number of claims with a row, with or without an expiry."""
+    """Return the number of claim records, with or without an expiry."""
     return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(claims)).scalar_one())

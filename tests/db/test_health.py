@@ -61,7 +61,7 @@ def test_the_healthcheck_reports_an_unreachable_database_until_it_is_back(privat
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
 def test_a_frozen_database_is_reported_before_the_read_timeout(private_server):
-    """This holds for all concurrent checks, which use their own connection and none of the service."""
+    """All concurrent checks report it, because they do not use the connections of the service."""
     # The service's own timeout is longer than the test.
     with opened(private_server.create_database(), read_timeout=3600) as database:
         made.sync(database.engine)

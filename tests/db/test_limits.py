@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def serve(database):
-    """Return a function that starts a service with options, on a host with two devices of one class."""
+    """Return a function that starts a service with options, and creates a host and three devices below it."""
 
     def start(**options):
         named = {f"placement__{name}": value for name, value in options.items()}

@@ -200,7 +200,8 @@ def test_a_moved_claim_keeps_its_expiry_until_a_move_removes_it(cloud):
     assert changes == [[None, result["expires_at"]], [result["expires_at"], None]]
 
 
-def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
+def test_claims_of_several_transactions_are_answered_in_order_and_placed_once(cloud):
+    """A transaction places at most 500 consumers."""
     for number in range(30):
         cloud.host(f"h{number}", VCPU=40)
     entries = [request() for _ in range(1100)]
