@@ -101,7 +101,7 @@ def test_a_uuid_in_capitals_identifies_the_same_allocation(client):
 _STATEMENTS = 12
 
 
-def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
+def test_an_allocation_is_within_the_budget_of_statements(client, event_inserts, monkeypatch):
     """Each statement takes a round trip, and together they take most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, mo
     plant(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
     statements = plan.statements_without_begin
-    assert len(statements) <= _STATEMENTS + own_insert, statements
+    assert len(statements) <= _STATEMENTS + event_inserts, statements
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
