@@ -199,8 +199,8 @@ class ProviderCrowd(Crowd):
         assert self.ask("DELETE", f"/allocations/{consumer}").status == 204
         return provider
 
-    def claim(self, resources, consumer, **more):
-        return self.put(consumer, holding(resources, **more))
+    def claim(self, resources, consumer, **options):
+        return self.put(consumer, holding(resources, **options))
 
     def put(self, consumer, body):
         return self.ask("PUT", f"/allocations/{consumer}", 39, body)
@@ -229,5 +229,7 @@ def provider_crowd(database):
     assert flaws(database) == {}
 
 
-def count(database, table, *where):
-    return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar())
+def count(database, table, *conditions):
+    return database.read(
+        lambda db: db.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar()
+    )

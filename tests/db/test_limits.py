@@ -20,8 +20,8 @@ def serve(database):
     """Return a function that starts a service with options, and creates a host and three devices below it."""
 
     def start(**options):
-        named = {f"placement__{name}": value for name, value in options.items()}
-        call = caller.inside(deploy.loadapp(web.configuration(**named), database))
+        settings = {f"placement__{name}": value for name, value in options.items()}
+        call = caller.inside(deploy.loadapp(web.configuration(**settings), database))
         for provider, parent in ((HOST, None), *((device, HOST) for device in DEVICES)):
             body = {"name": provider, "uuid": provider, "parent_provider_uuid": parent}
             assert call("POST", "/resource_providers", 39, body).status == 200
@@ -93,8 +93,10 @@ def test_a_claim_has_a_maximum_number_of_allocations(serve):
     assert names_the_limit(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
     assert call("GET", f"/allocations/{consumer}").body["allocations"] == {}
     assert call("PUT", f"/allocations/{consumer}", 39, claim(THREE)).status == 204
-    listed = [{"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()]
-    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
+    allocation_list = [
+        {"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()
+    ]
+    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 0, {"allocations": allocation_list}))
 
 
 def test_several_claims_count_together_and_a_release_counts_as_one(serve):

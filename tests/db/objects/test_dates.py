@@ -126,11 +126,11 @@ def test_the_ids_of_many_providers_are_read_in_several_statements(database, serv
     monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     for name in "abcde":
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
-    seen = []
-    with sql_hooks.statements(database.reading_engine, seen.append):
+    statements = []
+    with sql_hooks.statements(database.reading_engine, statements.append):
         ids = database.read(lambda db: ResourceProvider.ids(db, [*"abcdef"]))
     assert ids.keys() == {*"abcde"}
-    assert sum("FROM resource_providers" in statement for statement in seen) == 3
+    assert sum("FROM resource_providers" in statement for statement in statements) == 3
 
 
 def test_the_date_of_a_list_of_providers_is_the_newest(database, service):

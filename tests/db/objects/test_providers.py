@@ -49,15 +49,15 @@ def test_a_provider_deleted_while_it_is_read_is_not_shown_as_empty(database, par
     assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert service("PUT", f"/resource_providers/{ONE}/inventories", 39, body).status == 200
-    seen = []
+    statements = []
     with opened(database.url) as second_database:
 
         def delete_between(statement):
-            seen.append(statement)
-            if len(seen) == 2:
+            statements.append(statement)
+            if len(statements) == 2:
                 assert placement(second_database)("DELETE", f"/resource_providers/{ONE}").status == 204
 
         with sql_hooks.statements(database.reading_engine, delete_between):
             answer = service("GET", f"/resource_providers/{ONE}/{part}", 39)
-    assert len(seen) >= 2
+    assert len(statements) >= 2
     assert answer.status == 404

@@ -17,8 +17,8 @@ def test_a_prefix_has_no_wildcards(database, prefix, expected):
     service = placement(database)
     for name in ("CUSTOM_A_B", "CUSTOM_AXB"):
         assert service("PUT", f"/traits/{name}").status == 201
-    listed = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
-    assert sorted(listed) == expected
+    matches = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
+    assert sorted(matches) == expected
 
 
 def test_summaries_show_traits_in_the_order_of_their_ids(database):

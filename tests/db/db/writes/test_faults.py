@@ -126,9 +126,9 @@ def each_step_fails(trial, backend):
         return
     steps = [*enumerate(trial.steps, 1)]
     while steps:
-        (at, step), *others = steps[:STEPS_AT_ONCE]
+        (at, step), *later_steps = steps[:STEPS_AT_ONCE]
         loss = [faults.LOSSES[at // 2 % len(faults.LOSSES)]] if step != "COMMIT" else []
-        later_faults = [(other, [collisions[number % len(collisions)]]) for number, other in others]
+        later_faults = [(other, [collisions[number % len(collisions)]]) for number, other in later_steps]
         plan = Plan(at, [*loss, collisions[at % len(collisions)]], later_faults)
         assert trial.carry_out(plan) == trial.write.status
         # A step may be missing in a later attempt, and an equal step may have failed in its place.

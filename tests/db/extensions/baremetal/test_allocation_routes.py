@@ -30,8 +30,8 @@ MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 def test_the_consumer_gets_the_owner_and_the_user(client, database, owner, project):
     client.node(owner="lab")
     headers = {"HTTP_X_AUTH_TOKEN": "alice:other", "HTTP_X_ROLES": "admin"}
-    made = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
-    consumer = placement(database)("GET", f"/allocations/{made['uuid']}", 39).body
+    allocation = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
+    consumer = placement(database)("GET", f"/allocations/{allocation['uuid']}", 39).body
     assert (consumer["project_id"], consumer["user_id"], consumer["consumer_type"]) == (project, "alice", "BAREMETAL")
 
 
@@ -144,11 +144,11 @@ def test_a_filter_without_matches_returns_an_empty_list(client, query):
 @pytest.mark.parametrize("limit", ["", "limit=100000&"])
 def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, monkeypatch, kind, limit):
     monkeypatch.setattr(queries, "MAX_LIMIT", 2)
-    made = [
+    uuids = [
         client.create_allocation(resource_class="x")["uuid"] if kind == "allocations" else client.node()
         for _ in range(3)
     ]
-    for direction, expected in (("asc", made[:2]), ("desc", made[:0:-1])):
+    for direction, expected in (("asc", uuids[:2]), ("desc", uuids[:0:-1])):
         answer = client("GET", f"/{kind}?{limit}sort_dir={direction}").body
         assert [document["uuid"] for document in answer[kind]] == expected
         assert "&limit=2&" in answer["next"]
@@ -156,7 +156,7 @@ def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, m
 
 def test_the_link_to_the_next_page_repeats_the_whole_query(client):
     client.node("n")
-    mine = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
+    uuids = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
     for _ in range(2):
         client.create_allocation(owner="you")
         client.create_allocation(resource_class="x", owner="me")
@@ -169,7 +169,7 @@ def test_the_link_to_the_next_page_repeats_the_whole_query(client):
         base, _, next_query = page["next"].partition("?")
         assert base == "http://metal/baremetal/v1/allocations"
         page = client("GET", f"/allocations?{next_query}").body
-    assert [item["uuid"] for item in allocations] == mine[::-1]
+    assert [item["uuid"] for item in allocations] == uuids[::-1]
     assert {*itertools.chain.from_iterable(allocations)} == {"uuid", "state", "name", "links"}
 
 

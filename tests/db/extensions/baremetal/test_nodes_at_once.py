@@ -78,12 +78,12 @@ def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database
     body = {"driver": "ipmi", "name": "same"}
     answers = in_threads(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
-    [granted] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
+    [winning_class] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
     ask = placement(database)
     classes = [row["name"] for row in ask("GET", "/resource_classes", 39).body["resource_classes"]]
-    assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{granted.upper()}"]
+    assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{winning_class.upper()}"]
     events = ask("GET", "/v1/events?kind=resource_class").body["events"]
-    assert [event["name"] for event in events] == [f"CUSTOM_{granted.upper()}"]
+    assert [event["name"] for event in events] == [f"CUSTOM_{winning_class.upper()}"]
 
 
 def test_classes_change_while_holders_come_and_go(client, database):

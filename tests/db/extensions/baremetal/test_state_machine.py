@@ -208,12 +208,12 @@ class Clients(RuleBasedStateMachine):
         body = {"uuid": uuid, "name": name, "resource_class": resource_class, "owner": owner, "traits": traits}
         body["candidate_nodes"] = record.candidates
         fitting = set()
-        made = self.does(
+        document = self.does(
             *(201, "POST", ALLOCATIONS, body),
             lambda: fitting.update(self.model.create_allocation(uuid, record)),
         )
-        if made is not None:
-            assert (made["state"], made["node_uuid"], made["updated_at"]) == ("allocating", None, None)
+        if document is not None:
+            assert (document["state"], document["node_uuid"], document["updated_at"]) == ("allocating", None, None)
             allocation = self.get(f"{ALLOCATIONS}/{uuid}")
             hypothesis.event(f"allocation: {allocation['state']}")
             if fitting:
@@ -235,15 +235,15 @@ class Clients(RuleBasedStateMachine):
         body |= {"uuid": uuid} if uuid else {}
         body |= {"resource_class": resource_class} if resource_class else {}
         chosen = []
-        made = self.does(
+        document = self.does(
             *(201, "POST", ALLOCATIONS, body),
             lambda: chosen.append(self.model.backfill(uuid, node, record)),
         )
-        if made is not None:
-            assert (made["state"], made["node_uuid"]) == ("active", node)
+        if document is not None:
+            assert (document["state"], document["node_uuid"]) == ("active", node)
             if chosen == ["new"]:
                 for rows_by_uuid in (self.model.records, self.model.consumers):
-                    rows_by_uuid[made["uuid"]] = rows_by_uuid.pop("new")
+                    rows_by_uuid[document["uuid"]] = rows_by_uuid.pop("new")
 
     @rule(number=CONSUMER, name=NAME)
     @when(lambda self: self.model.nodes)
@@ -336,8 +336,8 @@ class Clients(RuleBasedStateMachine):
     def creates_a_provider(self, number, traits):
         provider = self.node(number)
         body = {"uuid": provider, "name": provider}
-        made = self.does(200, "POST", "/resource_providers", body, lambda: self.model.create_provider(provider, []))
-        if made is not None:
+        document = self.does(200, "POST", "/resource_providers", body, lambda: self.model.create_provider(provider, []))
+        if document is not None:
             self.model.providers[provider].changed = True
             self.sets_traits_of_the_provider(sorted(self.model.providers).index(provider), traits)
 

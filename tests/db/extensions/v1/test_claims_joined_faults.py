@@ -159,10 +159,10 @@ def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
                 raise KeyboardInterrupt
 
     with sql_hooks.statements(trial.crowd.database.engine, interrupt):
-        first, *others = trial.crowd.claim_each(*calls)
+        first, *other_answers = trial.crowd.claim_each(*calls)
     assert isinstance(first, KeyboardInterrupt)
-    assert statuses(others) == [503, 503]
-    assert all(map(has_unknown_outcome, others))
+    assert statuses(other_answers) == [503, 503]
+    assert all(map(has_unknown_outcome, other_answers))
     assert [trial.holds(body) for body in calls] == [False] * NUMBER
     trial.crowd.read()
     assert outcomes_of(trial.crowd.claim_each(*calls)) == ["claimed"] * NUMBER
