@@ -53,7 +53,7 @@ def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, se
     names, service = Names(), placement(database)
     for precondition in before:
         assert service(*names.fill(precondition)).status < 300
-    plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], for_ever=True)
+    plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], permanent=True)
     plant(database, plan)
     answer = service(*names.fill(call))
     assert answer.status == 409

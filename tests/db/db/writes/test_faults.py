@@ -156,5 +156,5 @@ def permanent_faults_are_a_conflict_or_unavailable(trial, backend):
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)
     for at in places if LONG else places[-2:-1]:
-        assert trial.run(at, deadlock, for_ever=True) in (409, 503)
-        assert trial.run(at, faults.lose, for_ever=True) == 503
+        assert trial.run(at, deadlock, permanent=True) in (409, 503)
+        assert trial.run(at, faults.lose, permanent=True) == 503

@@ -141,7 +141,7 @@ def test_a_connection_lost_at_commit_leaves_every_outcome_unknown(trial, answer_
 
 
 def test_a_permanent_loss_of_the_database_fails_every_call(trial):
-    plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], for_ever=True)
+    plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], permanent=True)
     answers, holdings = trial.run(plan)
     assert statuses(answers) == [503] * NUMBER
     assert not any(map(has_unknown_outcome, answers))

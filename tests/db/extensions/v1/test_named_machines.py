@@ -145,7 +145,7 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     read = nodes.names_by_uuid
 
     def names_without_database(*arguments):
-        with plant(database, Plan(1, [faults.lose], for_ever=True)):
+        with plant(database, Plan(1, [faults.lose], permanent=True)):
             return read(*arguments)
 
     monkeypatch.setattr(nodes, "names_by_uuid", names_without_database)
