@@ -128,7 +128,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER)
     @when(lambda self: self.model.nodes)
-    def makes_it_available(self, which):
+    def make_available(self, which):
         """Take all steps from the current state of a node until it is available."""
         nodes = sorted(self.model.nodes)
         node = nodes[which % len(nodes)]
@@ -247,9 +247,9 @@ class Clients(RuleBasedStateMachine):
 
     @rule(number=CONSUMER, name=NAME)
     @when(lambda self: self.model.nodes)
-    def deploys_by_hand_and_records_it(self, number, name):
+    def deploy_by_hand_and_backfill(self, number, name):
         """Record a node put into use by hand; the backfill mostly succeeds."""
-        self.makes_it_available(number)
+        self.make_available(number)
         node = sorted(self.model.nodes)[number % len(self.model.nodes)]
         self.provision(int(node[7], 16), "active")
         self.backfill(None, int(node[7], 16), name, None, [])
@@ -303,7 +303,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER, traits=TRAITS)
     @when(lambda self: self.model.providers)
-    def sets_traits_of_the_provider(self, which, traits):
+    def set_traits_of_provider(self, which, traits):
         provider, body = self.provider(which), {"traits": traits}
         body["resource_provider_generation"] = self.generation(provider)
         path = f"/resource_providers/{provider}/traits"
@@ -312,7 +312,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER, reserved=st.sampled_from((0, 1, None)))
     @when(lambda self: self.model.providers)
-    def changes_the_unit(self, which, reserved):
+    def change_unit(self, which, reserved):
         provider = self.provider(which)
         units = sorted(self.model.providers[provider].inventories)
         if not units:
@@ -327,19 +327,19 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER)
     @when(lambda self: self.model.providers)
-    def deletes_a_provider(self, which):
+    def delete_provider(self, which):
         provider = self.provider(which)
         path = f"/resource_providers/{provider}"
         self.does(204, "DELETE", path, None, lambda: self.model.delete_provider(provider))
 
     @rule(number=NUMBER, traits=TRAITS)
-    def creates_a_provider(self, number, traits):
+    def create_provider(self, number, traits):
         provider = self.node(number)
         body = {"uuid": provider, "name": provider}
         document = self.does(200, "POST", "/resource_providers", body, lambda: self.model.create_provider(provider, []))
         if document is not None:
             self.model.providers[provider].changed = True
-            self.sets_traits_of_the_provider(sorted(self.model.providers).index(provider), traits)
+            self.set_traits_of_provider(sorted(self.model.providers).index(provider), traits)
 
     def provider(self, which):
         return sorted(self.model.providers)[which % len(self.model.providers)]
