@@ -190,7 +190,7 @@ def there_and_back(template: str, server: servers.Server, revision: str, version
             sa.text("UPDATE resource_providers SET root_provider_id = id WHERE root_provider_id IS NULL")
         )
         if revision == openstack_database.OLDER:
-            openstack_database.age(connection)
+            openstack_database.downgrade(connection)
     original_tables = describe(engine)
     empty = server.create_database()
     ours = sa.create_engine(empty, poolclass=sa.NullPool)

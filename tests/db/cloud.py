@@ -1,4 +1,4 @@
-"""A small cloud for the tests of ``placement-manage consumers``: hosts, a shared pool, and consumers of any age."""
+"""A small cloud for the tests of ``placement-manage consumers``: hosts, a pool, and consumers of any age."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def uuids(number: int) -> list[str]:
 
 
 class Cloud:
-    """Three hosts, host1 with a child, and a pool that they share, by name."""
+    """Three hosts, host1 with a child, and a sharing provider, by name."""
 
     def __init__(self, database, directory, monkeypatch, in_process) -> None:
         self.database, self._directory, self._in_process = database, directory, in_process
@@ -62,7 +62,7 @@ class Cloud:
         return str(path)
 
     def claim(self, consumer=None, *, kind="INSTANCE", project="red", days=2, generation=None, **resources):
-        """Claim resources by the name of the provider, by default a server's; return the uuid of the consumer."""
+        """Claim resources by provider name, by default the flavor's on host1; return the uuid of the consumer."""
         consumer = consumer or str(uuid.uuid4())
         amounts = {self.providers[name]: amount for name, amount in (resources or {"host1": FLAVOR}).items()}
         claim = Claim(consumer, amounts, Owner(project, "ann", kind), generation=generation)
@@ -77,8 +77,8 @@ class Cloud:
         def work(db):
             at = None if days is None else leases.now(db) - datetime.timedelta(days=days)
             columns = (column,) if column else ("created_at", "updated_at")
-            of_consumer = consumers.c.uuid == consumer
-            db.execute(sa.update(consumers).where(of_consumer).values(dict.fromkeys(columns, at)))
+            is_consumer = consumers.c.uuid == consumer
+            db.execute(sa.update(consumers).where(is_consumer).values(dict.fromkeys(columns, at)))
 
         self.database.write(work)
 

@@ -45,7 +45,7 @@ def patient_database(monkeypatch):
 
 
 @pytest.fixture
-def own_insert(backend):
+def event_inserts(backend):
     """Return the number of statements that a transaction's events add: only SQLite inserts them separately."""
     return int(backend.kind == "sqlite" and "v1" in extension.installed_extensions())
 
@@ -110,11 +110,11 @@ def configuration(tmp_path, database_url):
 
 @pytest.fixture
 def main(in_process):
-    """Run placement-manage in this process."""
+    """Return a function that runs placement-manage in this process."""
     return functools.partial(in_process, manage)
 
 
 @pytest.fixture
 def run(configuration, main):
-    """Run a command on the database of the test."""
+    """Return a function that runs a command on the database of the test."""
     return lambda *words, config=configuration: main("--config-file", str(config), *words)

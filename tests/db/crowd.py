@@ -28,17 +28,17 @@ class Threads:
         results: Values that the functions returned or raised; None for a running function.
     """
 
-    def __init__(self, works: Sequence[Callable[[], object]]) -> None:
-        self.results: list[object] = [None] * len(works)
-        self._works = works
+    def __init__(self, functions: Sequence[Callable[[], object]]) -> None:
+        self.results: list[object] = [None] * len(functions)
+        self._functions = functions
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"{number}", daemon=True)
-            for number in range(len(works))
+            for number in range(len(functions))
         ]
 
     def _run(self, number: int) -> None:
         try:
-            self.results[number] = self._works[number]()
+            self.results[number] = self._functions[number]()
         except BaseException as error:
             self.results[number] = error
 
@@ -57,20 +57,20 @@ class Threads:
         return self._threads.index(current) if current in self._threads else None
 
 
-def together(works: Sequence[Callable[[], object]], wait: Callable[[], object] | None = None) -> list[object]:
+def together(functions: Sequence[Callable[[], object]], wait: Callable[[], object] | None = None) -> list[object]:
     """Run each function in its own thread, all starting at once; return their results or exceptions.
 
     Args:
         wait: Returns once all threads may begin; by default once all threads of this call are ready.
     """
-    begin = wait or threading.Barrier(len(works)).wait
+    begin = wait or threading.Barrier(len(functions)).wait
 
     def begin_together(work: Callable[[], object]) -> object:
         begin()
         return work()
 
-    threads = Threads([lambda work=work: begin_together(work) for work in works])
-    for number in range(len(works)):
+    threads = Threads([lambda work=work: begin_together(work) for work in functions])
+    for number in range(len(functions)):
         threads.start(number)
     threads.join()
     return threads.results
@@ -98,19 +98,19 @@ class Crowd:
         self.admitted = 0
         #: The listeners run in the threads, and an addition takes several steps.
         self._counting = threading.Lock()
-        self._forget()
+        self._reset()
 
-    def _forget(self):
+    def _reset(self):
         self.joined, self.causes, self.logged = [], [], {}
         self.searches = self.optimistic = 0
         self.outcomes = Counter()
 
-    def together(self, *works):
+    def together(self, *functions):
         """Run each function in a thread; return their results or exceptions.
 
         The first thread stops at a statement until all others wait, in their order.
         """
-        threads, first_waits, all_wait = Threads(works), threading.Event(), threading.Event()
+        threads, first_waits, all_wait = Threads(functions), threading.Event(), threading.Event()
         line = self.queue.line
 
         def hold(_statement):
@@ -122,7 +122,7 @@ class Crowd:
             try:
                 threads.start(0)
                 until(first_waits.is_set)
-                for number in range(1, len(works)):
+                for number in range(1, len(functions)):
                     threads.start(number)
                     until(lambda: len(line.waiting) == number)  # noqa: B023
                 self.admitted = len(self.database.bulkhead._admitted)
@@ -134,7 +134,7 @@ class Crowd:
     @contextlib.contextmanager
     def recording(self):
         """Record the activity of the block in the attributes, which are reset first."""
-        self._forget()
+        self._reset()
         listeners = {
             signals.written_jointly: self.joined.append,
             signals.retried: self.causes.append,
@@ -199,8 +199,8 @@ class ProviderCrowd(Crowd):
         assert self.ask("DELETE", f"/allocations/{consumer}").status == 204
         return provider
 
-    def claim(self, resources, consumer, **more):
-        return self.put(consumer, holding(resources, **more))
+    def claim(self, resources, consumer, **options):
+        return self.put(consumer, holding(resources, **options))
 
     def put(self, consumer, body):
         return self.ask("PUT", f"/allocations/{consumer}", 39, body)
@@ -223,11 +223,13 @@ class ProviderCrowd(Crowd):
 
 @contextlib.contextmanager
 def provider_crowd(database):
-    """Return a crowd whose claims wait for each other without a time limit."""
-    with opened(database.url) as own:
-        yield ProviderCrowd(own)
+    """Yield a crowd whose claims wait for each other without a time limit."""
+    with opened(database.url) as process_database:
+        yield ProviderCrowd(process_database)
     assert flaws(database) == {}
 
 
-def count(database, table, *where):
-    return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(table).where(*where)).scalar())
+def count(database, table, *conditions):
+    return database.read(
+        lambda db: db.execute(sa.select(sa.func.count()).select_from(table).where(*conditions)).scalar()
+    )

@@ -75,7 +75,7 @@ def kill_at_each_statement(write: Write, database: Database) -> int:
 
 
 def main(url: str, *names: str) -> None:
-    """Print for each of these writes how many children died."""
+    """Print the number of killed children for each of these writes."""
     with opened(url) as database:
         for write in writes.ALL:
             if write.name in names:

@@ -38,7 +38,7 @@ class Plan:
     #: Further statements by their text, each with faults that are injected after the previous ones.
     then: Sequence[tuple[str, Sequence[Fault]]] = ()
     #: Whether the last fault is repeated for all further statements.
-    for_ever: bool = False
+    permanent: bool = False
     #: Whether the statement is executed first, so that only its response is lost.
     answer_only: bool = False
     seen: list[str] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Plan:
         """
         statement = _NUMBER.sub("#", statement)
         self.seen.append(statement)
-        if not self._due(statement):
+        if not self._is_due(statement):
             return
         fault = self.faults[min(self.injected, len(self.faults) - 1)]
         self.injected += 1
@@ -76,10 +76,10 @@ class Plan:
         if self.answer_only:
             connection.cursor().execute("SELECT 1")  # fails because the response is lost
 
-    def _due(self, statement: str) -> bool:
+    def _is_due(self, statement: str) -> bool:
         if self.injected == 0:
             return statement.startswith(self.at) if isinstance(self.at, str) else len(self.seen) == self.at
-        return self.for_ever or (self.injected < len(self.faults) and statement == self.victim)
+        return self.permanent or (self.injected < len(self.faults) and statement == self.victim)
 
 
 def plant(database: Database, plan: Plan) -> contextlib.ExitStack:

@@ -76,8 +76,8 @@ class State(NamedTuple):
 
     def changes_to(self, after: State) -> dict[int, str]:
         """Return, by provider, the weakest kind of change that leads readers from this state to ``after``."""
-        changes = dict.fromkeys(_different(self.use, after.use), feed.USAGE)
-        changes |= dict.fromkeys(_different(self.form, after.form), feed.SHAPE)
+        changes = dict.fromkeys(_differing_ids(self.use, after.use), feed.USAGE)
+        changes |= dict.fromkeys(_differing_ids(self.form, after.form), feed.SHAPE)
         changes |= dict.fromkeys(_providers(self) - _providers(after), feed.GONE)
         # A new trait is on no provider yet: the index reads it with the first provider that has it.
         renamed = {id_: after.traits.get(id_) for id_ in self.traits} != self.traits
@@ -130,7 +130,7 @@ def _facts(db: Connection, queries: Mapping[str, Any]) -> Facts:
     return {provider_id: frozenset(values) for provider_id, values in facts.items()}
 
 
-def _different(before: Facts, after: Facts) -> set[int]:
+def _differing_ids(before: Facts, after: Facts) -> set[int]:
     return {id_ for id_ in before.keys() | after.keys() if before.get(id_) != after.get(id_)}
 
 

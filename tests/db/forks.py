@@ -53,7 +53,7 @@ class Fork:
             raise RuntimeError(f"a process ended with {self._process.exitcode}")
 
     def kill(self) -> None:
-        """Kill the process like a crash."""
+        """Kill the process, as a crash would."""
         self._process.kill()
         self._process.join()
 

@@ -37,12 +37,12 @@ class Pair:
         for service in (self.slow, self.quick):
             provider = self.provider(VCPU=1)
             for call in (claim([provider]), aggregates(provider, AGGREGATE, OTHER)):
-                assert service(*of(call)).status in (200, 204)
+                assert service(*arguments_of(call)).status in (200, 204)
             self.settle()
 
     def ask(self, call):
         """Send a request; return the response once both nodes have applied it."""
-        answer = self.slow(*of(call))
+        answer = self.slow(*arguments_of(call))
         self.settle()
         return answer
 
@@ -69,16 +69,16 @@ class Pair:
         self.occupy()
         behind = []
 
-        def look(_connection):
+        def note_lag(_connection):
             if not behind:
                 newest = [database.read(lambda db: db.execute(_NEWEST).scalar()) for database in self.databases]
                 behind.append(newest[0] < newest[1])
 
-        sa.event.listen(slow.engine, "commit", look)
+        sa.event.listen(slow.engine, "commit", note_lag)
         try:
             statuses = [self._do(self.quick, quick, first), self._do(self.slow, slow, second)]
         finally:
-            sa.event.remove(slow.engine, "commit", look)
+            sa.event.remove(slow.engine, "commit", note_lag)
         self.settle()
         assert flaws_of_rows(slow.engine) == flaws_of_rows(quick.engine) == before
         if behind != [True]:
@@ -94,7 +94,7 @@ class Pair:
 
     @staticmethod
     def _do(service, database, work):
-        return work(database) if callable(work) else service(*of(work)).status
+        return work(database) if callable(work) else service(*arguments_of(work)).status
 
     def settle(self):
         """Wait until each node has applied the commits of the other."""
@@ -108,7 +108,7 @@ class Pair:
 _NEWEST = sa.text("SELECT MIN(number) FROM slow")
 
 
-def of(call):
+def arguments_of(call):
     return call.method, call.path, call.minor, call.body
 
 

@@ -29,9 +29,9 @@ def service(database: Database, index: LiveIndex | None = None) -> Service:
     return Service(_CONF, database, _POLICY, index or LiveIndex(database), apis.ALL)
 
 
-def caller_of(of_service: Service) -> caller.Caller:
+def caller_of(target: Service) -> caller.Caller:
     """Return a function that sends requests to the service with all its layers."""
-    return caller.inside(deploy.assemble(of_service))
+    return caller.inside(deploy.assemble(target))
 
 
 def placement(database: Database, index: LiveIndex | None = None) -> caller.Caller:

@@ -15,20 +15,20 @@ from placement.objects.claims.holding import Holding
 
 def expire(database, consumer, seconds=0):
     """Set the expiry of a consumer's lease to ``seconds`` ago, by the database's clock."""
-    of_consumer = (
+    is_lease_of_consumer = (
         claims.c.consumer_id == sa.select(consumers.c.id).where(consumers.c.uuid == consumer).scalar_subquery()
     )
 
     def work(db):
-        ended = leases.now(db) - datetime.timedelta(seconds=seconds)
+        expiry = leases.now(db) - datetime.timedelta(seconds=seconds)
         before = Holding.read_all(db, [consumer]).get(consumer)
         if before is not None:
-            db.note(CONSUMER, consumer, {("lease",): (format_expiry(before.expires_at), format_expiry(ended))})
-        return db.execute(sa.update(claims).where(of_consumer).values(expires_at=ended)).rowcount
+            db.note(CONSUMER, consumer, {("lease",): (format_expiry(before.expires_at), format_expiry(expiry))})
+        return db.execute(sa.update(claims).where(is_lease_of_consumer).values(expires_at=expiry)).rowcount
 
     assert database.write(work) == 1
 
 
 def count(database):
-    """Return the number of claims with a row, with or without an expiry."""
+    """Return the number of claim records, with or without an expiry."""
     return database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(claims)).scalar_one())

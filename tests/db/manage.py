@@ -8,11 +8,11 @@ import sqlalchemy as sa
 OWNER = "incomplete-owner"
 
 
-def write_configuration(directory, url, more=""):
+def write_configuration(directory, url, options=""):
     """Write a configuration for the database with this URL; return its path."""
     path = directory / "placement.conf"
     path.write_text(
-        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{more}\n"
+        f"[placement_database]\nconnection = {url}\nmax_retries = 0\n{options}\n"
         f"[placement]\nincomplete_consumer_project_id = {OWNER}\nincomplete_consumer_user_id = {OWNER}\n"
         "[of_another_program]\nunknown = 1\n"
     )

@@ -188,12 +188,12 @@ def make(engine: sa.Engine, revision: str) -> None:
             connection.execute(sa.text(statement.format(times=times, **words)))
         insert(connection, "alembic_version", "version_num", [(NEWEST,)])
         if revision == OLDER:
-            age(connection)
+            downgrade(connection)
         insert_standard_classes(connection)
         fill(connection)
 
 
-def age(connection: sa.Connection) -> None:
+def downgrade(connection: sa.Connection) -> None:
     """Downgrade the tables from the revision NEWEST to OLDER."""
     for statement in _OLDER_INDEXES.rstrip(";\n").split(";"):
         connection.execute(sa.text(statement))
@@ -201,7 +201,7 @@ def age(connection: sa.Connection) -> None:
 
 
 def insert_standard_classes(connection: sa.Connection) -> None:
-    """Insert the standard classes, like every start of a service."""
+    """Insert the standard classes, as a service does whenever it starts."""
     if connection.dialect.name == "mysql":
         connection.execute(sa.text("SET SESSION sql_mode = 'TRADITIONAL,NO_AUTO_VALUE_ON_ZERO'"))
     insert(connection, "resource_classes", "id name", list(enumerate(os_resource_classes.STANDARDS)))

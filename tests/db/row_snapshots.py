@@ -22,19 +22,19 @@ from placement.db.schema.tables import (
 )
 from tests import extension_modules
 
-_UUIDS, _END = sa.bindparam("uuids", expanding=True), sa.bindparam("end")
+_UUIDS, _SUFFIX = sa.bindparam("uuids", expanding=True), sa.bindparam("suffix")
 _PARENTS, _ROOTS = resource_providers.alias("parents"), resource_providers.alias("roots")
 _P, _I, _A, _K = resource_providers.c, inventories.c, allocations.c, consumers.c
 _HAS, _IN = resource_provider_traits.c, resource_provider_aggregates.c
 _PROVIDER = _P.uuid.in_(_UUIDS)
 
 
-def _values(table: sa.Table, *but: str) -> list[sa.Column[object]]:
+def _values(table: sa.Table, *excluded: str) -> list[sa.Column[object]]:
     """Return the columns of the table that are neither ids nor times."""
     return [
         column
         for column in table.c
-        if not isinstance(column.type, sa.DateTime) and column.name not in ("id", "resource_provider_id", *but)
+        if not isinstance(column.type, sa.DateTime) and column.name not in ("id", "resource_provider_id", *excluded)
     ]
 
 
@@ -72,16 +72,16 @@ _QUERIES = {
     )
     .join_from(claims, consumers, _K.id == claims.c.consumer_id)
     .where(_K.uuid.in_(_UUIDS)),
-    "classes": sa.select(resource_classes.c.name).where(resource_classes.c.name.like(_END)),
-    "traits": sa.select(traits.c.name).where(traits.c.name.like(_END)),
+    "classes": sa.select(resource_classes.c.name).where(resource_classes.c.name.like(_SUFFIX)),
+    "traits": sa.select(traits.c.name).where(traits.c.name.like(_SUFFIX)),
 }
 for _module in extension_modules.load("db", "snapshots"):
     _QUERIES |= _module.queries(_values, _UUIDS)
 
 
-def of(database: Database, uuids: list[str], end: str) -> dict[str, list[str]]:
+def read(database: Database, uuids: list[str], suffix: str) -> dict[str, list[str]]:
     """Return the rows of these uuids, and of names with this suffix, as texts by kind."""
-    parameters = {"uuids": uuids, "end": f"%{end}"}
+    parameters = {"uuids": uuids, "suffix": f"%{suffix}"}
 
     return database.read(
         lambda db: {

@@ -19,7 +19,7 @@ from tests.db.in_process import placement
 from tests.db.scenarios import NO_PROVIDER, Names, Write
 
 #: Request ids and dates, which differ in each run.
-_OWN = re.compile(r"req-[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
+_VARYING = re.compile(r"req-[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 
 
 @dataclass
@@ -46,9 +46,9 @@ class ScenarioRun:
     def state(self) -> dict[str, Any]:
         """Return the state of this run's objects, with names that are the same in every run."""
         uuids = [value for name, value in self.names.items() if name != "RUN"]
-        rows = row_snapshots.of(self.database, uuids, self.names["RUN"])
+        rows = row_snapshots.read(self.database, uuids, self.names["RUN"])
         rows |= {page: self._witness("GET", page)[:2] for page in self.names.pages()}
-        state: dict[str, Any] = json.loads(_OWN.sub("", self.names.hide(json.dumps(rows))), object_hook=_sort_lists)
+        state: dict[str, Any] = json.loads(_VARYING.sub("", self.names.hide(json.dumps(rows))), object_hook=_sort_lists)
         return state
 
     def changes(self) -> dict[str, str]:

@@ -65,7 +65,7 @@ class Names(dict[str, str]):
         return text
 
     def pages(self) -> Iterator[str]:
-        """Return the paths that show the state of these names from the index, which follows the feed."""
+        """Yield the paths that show the state of these names from the index, which follows the feed."""
         for name in [*self]:
             if name != "RUN" and not name.startswith(("aggregate", "consumer")):
                 yield f"/resource_providers?uuid={self[name]}"

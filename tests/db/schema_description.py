@@ -53,8 +53,8 @@ def _constant(default: str) -> str:
 def _foreign_key(key: Any) -> str:
     # MySQL and PostgreSQL generate names for unnamed keys; the schema names only this one.
     name = f" {key['name']}" if key["name"] == "consumers_consumer_type_id_fkey" else ""
-    there = f"{key['referred_table']} {_names(key['referred_columns'])}"
-    return f"foreign key{name} {_names(key['constrained_columns'])} -> {there}"
+    target = f"{key['referred_table']} {_names(key['referred_columns'])}"
+    return f"foreign key{name} {_names(key['constrained_columns'])} -> {target}"
 
 
 def _names(columns: Iterable[Any]) -> str:

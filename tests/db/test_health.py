@@ -60,8 +60,8 @@ def test_the_healthcheck_reports_an_unreachable_database_until_it_is_back(privat
 
 
 @pytest.mark.parametrize("private_server", ["mariadb", "postgresql"], indirect=True)
-def test_a_frozen_database_is_reported_within_seconds(private_server):
-    """This holds for all concurrent checks, which use their own connection and none of the service."""
+def test_a_frozen_database_is_reported_before_the_read_timeout(private_server):
+    """All concurrent checks report it, because they do not use the connections of the service."""
     # The service's own timeout is longer than the test.
     with opened(private_server.create_database(), read_timeout=3600) as database:
         made.sync(database.engine)
@@ -79,10 +79,10 @@ def test_a_frozen_database_is_reported_within_seconds(private_server):
 
 
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_locks_of_other_sessions_do_not_matter(database):
+def test_locks_of_other_sessions_do_not_affect_the_healthcheck(database):
     app = serve(database)
-    with database.engine.begin() as stranger:
-        stranger.execute(sa.select(feed_instance).with_for_update())
+    with database.engine.begin() as other_session:
+        other_session.execute(sa.select(feed_instance).with_for_update())
         assert web.ask(app, "GET", "/healthcheck").status_int == 200
 
 
@@ -124,7 +124,7 @@ def test_a_file_takes_the_service_out_of_rotation(database, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_client_without_address_is_not_an_allowed_source(database):
+def test_a_client_without_a_single_valid_address_is_not_an_allowed_source(database):
     """A proxy may name several addresses, or one with its port; a Unix socket has no address."""
     app = serve(
         database,

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def serve(database):
-    """Return a function that starts a service with options, on a host with two devices of one class."""
+    """Return a function that starts a service with options, and creates a host and three devices below it."""
 
     def start(**options):
-        named = {f"placement__{name}": value for name, value in options.items()}
-        call = caller.inside(deploy.loadapp(web.configuration(**named), database))
+        settings = {f"placement__{name}": value for name, value in options.items()}
+        call = caller.inside(deploy.loadapp(web.configuration(**settings), database))
         for provider, parent in ((HOST, None), *((device, HOST) for device in DEVICES)):
             body = {"name": provider, "uuid": provider, "parent_provider_uuid": parent}
             assert call("POST", "/resource_providers", 39, body).status == 200
@@ -33,9 +33,9 @@ def serve(database):
     return start
 
 
-def search(call, groups, unsuffixed="", more="&limit=1"):
+def search(call, groups, unsuffixed="", options="&limit=1"):
     query = "&".join(f"resources_{number}=VCPU:1" for number in range(groups))
-    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{more}")
+    return call("GET", f"/allocation_candidates?group_policy=none&{query}{unsuffixed}{options}")
 
 
 def test_a_search_has_a_maximum_number_of_groups(serve):
@@ -52,20 +52,20 @@ def test_a_search_has_a_maximum_number_of_groups(serve):
         assert "the limit is 4 ([placement]max_request_groups)" in answer.error["detail"]
 
 
-@pytest.mark.parametrize("more", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
-def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve, more):
+@pytest.mark.parametrize("options", ["&limit=1", "&limit=1000", "&limit=1&same_subtree=_0,_1"])
+def test_a_search_with_the_highest_configurable_number_of_groups_is_served(serve, options):
     call = serve(max_request_groups=500)
-    answer = search(call, 500, more=more)
+    answer = search(call, 500, options=options)
     assert answer.status == 200
     assert answer.body["allocation_requests"]
     assert all(len(request["mappings"]) == 500 for request in answer.body["allocation_requests"])
 
 
 @pytest.mark.parametrize("groups", [501, 1200])
-def test_hundreds_of_groups_are_refused_without_a_failure(serve, groups):
+def test_hundreds_of_groups_are_refused_without_an_internal_error(serve, groups):
     call = serve(max_request_groups=500)
     assert search(call, groups).status == 400
-    assert search(call, groups, more="&limit=1&same_subtree=_0,_1").status == 400
+    assert search(call, groups, options="&limit=1&same_subtree=_0,_1").status == 400
 
 
 def claim(resources, consumer_generation=None):
@@ -93,8 +93,10 @@ def test_a_claim_has_a_maximum_number_of_allocations(serve):
     assert names_the_limit(call("PUT", f"/allocations/{consumer}", 39, claim(FOUR)))
     assert call("GET", f"/allocations/{consumer}").body["allocations"] == {}
     assert call("PUT", f"/allocations/{consumer}", 39, claim(THREE)).status == 204
-    listed = [{"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()]
-    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 0, {"allocations": listed}))
+    allocation_list = [
+        {"resource_provider": {"uuid": provider}, "resources": amounts} for provider, amounts in FOUR.items()
+    ]
+    assert names_the_limit(call("PUT", f"/allocations/{consumer}", 0, {"allocations": allocation_list}))
 
 
 def test_several_claims_count_together_and_a_release_counts_as_one(serve):
@@ -106,9 +108,9 @@ def test_several_claims_count_together_and_a_release_counts_as_one(serve):
     inventories = {HOST: {"resource_provider_generation": 1, "inventories": {}}}
     assert names_the_limit(call("POST", "/reshaper", 39, {"inventories": inventories, "allocations": four}))
     assert call("POST", "/allocations", 39, three).status == 204
-    ends = {consumer: claim({}, 1) for consumer in three}
-    assert names_the_limit(call("POST", "/allocations", 39, ends | {str(uuid.uuid4()): claim({})}))
-    assert call("POST", "/allocations", 39, ends).status == 204
+    releases = {consumer: claim({}, 1) for consumer in three}
+    assert names_the_limit(call("POST", "/allocations", 39, releases | {str(uuid.uuid4()): claim({})}))
+    assert call("POST", "/allocations", 39, releases).status == 204
 
 
 @pytest.mark.parametrize("kind", ["traits", "aggregates", "inventories"])

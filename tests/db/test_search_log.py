@@ -1,4 +1,4 @@
-"""The log line of a search contains the number of results, or the rule that excluded the last one."""
+"""The log line of a search contains the number of results, and without results the obstacle."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_search_with_results_logs_their_number(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:1") == {"found": 1}
 
 
-def test_a_search_without_results_logs_the_rule(app, caplog):
+def test_a_search_without_results_logs_the_obstacle(app, caplog):
     assert facts(app, caplog, f"{SEARCH}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 

@@ -42,7 +42,7 @@ from tests.strategies import scale
 URL = os.environ.get("PLACEMENT_TEST_URL")
 REFERENCE = bool(os.environ.get("PLACEMENT_TEST_REFERENCE"))
 
-WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
+OWNER_AND_TYPE = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
 NEW = {True: 201, False: 204}
 
 
@@ -51,8 +51,8 @@ class Writers(Clients):
 
     # --- providers ---
 
-    @initialize(inventory=INVENTORY, amount=st.integers(1, 4), minor=minors(0, 28, 39), **WHO)
-    def begin(self, inventory, amount, minor, **who):
+    @initialize(inventory=INVENTORY, amount=st.integers(1, 4), minor=minors(0, 28, 39), **OWNER_AND_TYPE)
+    def begin(self, inventory, amount, minor, **owner_and_type):
         """Create a root with a child, another root, and a consumer."""
         self.name_class("ensure", "", "CUSTOM_A")
         self.create_provider(0, None, None, 39)
@@ -62,7 +62,7 @@ class Writers(Clients):
         self.add_inventory(0, "CUSTOM_A", inventory, 39)
         self.set_inventories(1, {"VCPU": Inventory(4), "DISK_GB": Inventory(8, allocation_ratio=1.5)}, 0, 39)
         self.set_inventories(2, {"VCPU": Inventory(2)}, 0, 39)
-        self.claim_alone(0, [(0, 1, amount), (1, 0, 1)], "right", minor, **who)
+        self.claim_alone(0, [(0, 1, amount), (1, 0, 1)], "right", minor, **owner_and_type)
 
     @rule(number=NUMBER, name=st.none() | NUMBER, parent=st.none() | WHICH, minor=minors(0, 14, 20, 39))
     def create_provider(self, number, name, parent, minor):
@@ -141,7 +141,7 @@ class Writers(Clients):
     def shrinks(self, which, index, amount, minor):
         """Shrink an inventory, mostly below the usage, as when a device breaks."""
         _, allocations = self.holder(which)
-        uuid, name = one_of(allocations, index)
+        uuid, name = allocation_at(allocations, index)
         generation = self.generation(uuid)
         self.does(
             *(200, "PUT", f"/resource_providers/{uuid}/inventories/{name}", minor),
@@ -215,40 +215,50 @@ class Writers(Clients):
 
     # --- claims ---
 
-    @rule(number=CONSUMER, amounts=AMOUNTS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **WHO)
-    def claim_alone(self, number, amounts, belief, minor, **who):
-        self.put(self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **who), minor)
+    @rule(number=CONSUMER, amounts=AMOUNTS, belief=BELIEF, minor=minors(0, 8, 12, 28, 34, 38, 39), **OWNER_AND_TYPE)
+    def claim_alone(self, number, amounts, belief, minor, **owner_and_type):
+        self.put(
+            self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **owner_and_type),
+            minor,
+        )
 
-    @rule(number=CONSUMER, which=WHICH, which_class=WHICH, amount=st.integers(0, 2), minor=minors(28, 39), **WHO)
-    def claim_a_little(self, number, which, which_class, amount, minor, **who):
+    @rule(
+        number=CONSUMER,
+        which=WHICH,
+        which_class=WHICH,
+        amount=st.integers(0, 2),
+        minor=minors(28, 39),
+        **OWNER_AND_TYPE,
+    )
+    def claim_a_little(self, number, which, which_class, amount, minor, **owner_and_type):
         """Make a small claim, which mostly fits, or an empty one."""
         resources = self.allocations_of([(which % NOT_THERE, which_class % NOT_THERE, amount)]) if amount else {}
-        self.put(self.claim(self.uuid("c", number), resources, minor, **who), minor)
+        self.put(self.claim(self.uuid("c", number), resources, minor, **owner_and_type), minor)
 
-    @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **WHO)
+    @rule(which=WHICH, index=WHICH, by=st.sampled_from((-1, 0, 0, 1)), minor=minors(1, 12, 28, 39), **OWNER_AND_TYPE)
     @when(lambda self: self.model.consumers)
-    def resizes(self, which, index, by, minor, **who):
+    def resizes(self, which, index, by, minor, **owner_and_type):
         """Change one allocation of a consumer by a small amount."""
         consumer, allocations = self.holder(which)
-        provider, name = one_of(allocations, index)
+        provider, name = allocation_at(allocations, index)
         allocations[provider][name] = max(1, allocations[provider][name] + by)
-        self.put(self.claim(consumer, allocations, minor, **who), minor)
+        self.put(self.claim(consumer, allocations, minor, **owner_and_type), minor)
 
-    @rule(claims=claims(2, 3), minor=minors(13, 28, 34, 38), **WHO)
-    def claim_together(self, claims, minor, **who):
-        self.post(self.all_of(claims, minor, who), minor)
+    @rule(claims=claims(2, 3), minor=minors(13, 28, 34, 38), **OWNER_AND_TYPE)
+    def claim_together(self, claims, minor, **owner_and_type):
+        self.post(self.all_of(claims, minor, owner_and_type), minor)
 
-    @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **WHO)
+    @rule(which=WHICH, number=CONSUMER, to=st.none() | WHICH, minor=minors(13, 28, 39), **OWNER_AND_TYPE)
     @when(lambda self: self.model.consumers)
-    def moves(self, which, number, to, minor, **who):
+    def moves(self, which, number, to, minor, **owner_and_type):
         """Migrate a server: another consumer takes over its allocations, and it claims the same elsewhere."""
         consumer, allocations = self.holder(which)
         other = self.uuid("c", number)
         amounts = {name: amount for resources in allocations.values() for name, amount in resources.items()}
-        elsewhere = {} if to is None else {self.provider(to): amounts}
-        claims = [self.claim(consumer, elsewhere, minor, **who)]
+        new_allocations = {} if to is None else {self.provider(to): amounts}
+        claims = [self.claim(consumer, new_allocations, minor, **owner_and_type)]
         if other != consumer:
-            claims.append(self.claim(other, allocations, minor, **who))
+            claims.append(self.claim(other, allocations, minor, **owner_and_type))
         self.post(claims, minor)
 
     @rule(which=WHICH, minor=minors(0, 28, 39))
@@ -256,9 +266,9 @@ class Writers(Clients):
         consumer = self.uuid("c", 15) if which == NOT_THERE or not self.model.consumers else self.holder(which)[0]
         self.does(204, "DELETE", f"/allocations/{consumer}", minor, None, lambda: self.model.release(consumer))
 
-    def all_of(self, claims, minor, who):
+    def all_of(self, claims, minor, owner_and_type):
         return [
-            self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **who)
+            self.claim(self.uuid("c", number), self.allocations_of(amounts), minor, belief=belief, **owner_and_type)
             for number, amounts, belief in claims
         ]
 
@@ -275,8 +285,8 @@ class Writers(Clients):
     def leaves_ghosts(self, claims):
         """Whether the reference would keep consumers that it should delete."""
         new = [claim for claim in claims if claim.consumer not in self.model.consumers]
-        strange = any(uuid not in self.model.providers for claim in claims for uuid in claim.allocations)
-        return REFERENCE and any(strange or not claim.allocations for claim in new)
+        unknown_provider = any(uuid not in self.model.providers for claim in claims for uuid in claim.allocations)
+        return REFERENCE and any(unknown_provider or not claim.allocations for claim in new)
 
     # --- reshapes ---
 
@@ -284,33 +294,33 @@ class Writers(Clients):
         inventories=st.lists(st.tuples(WHICH, INVENTORIES, OFF), min_size=1, max_size=2),
         claims=claims(0, 2),
         minor=minors(30, 34, 38, 39),
-        **WHO,
+        **OWNER_AND_TYPE,
     )
-    def reshapes(self, inventories, claims, minor, **who):
+    def reshapes(self, inventories, claims, minor, **owner_and_type):
         new = {
             self.provider(which): (self.generation(self.provider(which), off), stock)
             for which, stock, off in inventories
         }
-        self.reshape(new, self.all_of(claims, minor, who), minor)
+        self.reshape(new, self.all_of(claims, minor, owner_and_type), minor)
 
-    @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **WHO)
-    def moves_a_class(self, which, which_class, to, inventory, minor, **who):
+    @rule(which=WHICH, which_class=WHICH, to=WHICH, inventory=INVENTORY, minor=minors(30, 39), **OWNER_AND_TYPE)
+    def moves_a_class(self, which, which_class, to, inventory, minor, **owner_and_type):
         """Move an inventory and all claims on it to another provider, as when a device becomes a provider."""
-        here, there = self.provider(which), self.provider(to)
-        if here == there or not {here, there} <= self.model.providers.keys():
+        source, target = self.provider(which), self.provider(to)
+        if source == target or not {source, target} <= self.model.providers.keys():
             return
-        name = self.class_of(here, which_class)
-        remaining = {other: stock for other, stock in self.model.providers[here].inventories.items() if other != name}
-        extended = {**self.model.providers[there].inventories, name: inventory}
+        name = self.class_of(source, which_class)
+        remaining = {other: stock for other, stock in self.model.providers[source].inventories.items() if other != name}
+        extended = {**self.model.providers[target].inventories, name: inventory}
         claims = []
         for consumer, holding in sorted(self.model.consumers.items()):
-            if name in holding.allocations.get(here, {}):
+            if name in holding.allocations.get(source, {}):
                 resources = copy_of(holding.allocations)
-                resources.setdefault(there, {})[name] = resources[here].pop(name)
+                resources.setdefault(target, {})[name] = resources[source].pop(name)
                 resources = {uuid: amounts for uuid, amounts in resources.items() if amounts}
-                claims.append(self.claim(consumer, resources, minor, **who))
+                claims.append(self.claim(consumer, resources, minor, **owner_and_type))
         self.reshape(
-            {here: (self.generation(here), remaining), there: (self.generation(there), extended)}, claims, minor
+            {source: (self.generation(source), remaining), target: (self.generation(target), extended)}, claims, minor
         )
 
     def reshape(self, new, claims, minor):
@@ -324,7 +334,7 @@ class Writers(Clients):
             self.does(204, "POST", "/reshaper", minor, body, lambda: self.model.reshape(new, claims))
 
 
-def one_of(allocations, index):
+def allocation_at(allocations, index):
     """Return a provider and a class with an allocation."""
     pairs = [(uuid, name) for uuid in sorted(allocations) for name in sorted(allocations[uuid])]
     return pairs[index % len(pairs)]

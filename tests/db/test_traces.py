@@ -126,14 +126,14 @@ def test_the_span_of_a_refresh_contains_the_missed_changes(service, spans, host)
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_statements_that_another_instrumentation_traces_are_not_traced_twice(database, spans):
-    others = SQLAlchemyInstrumentor()
-    others.instrument(skip_dep_check=True)  # it warns that it does not support the newest SQLAlchemy
+    instrumentor = SQLAlchemyInstrumentor()
+    instrumentor.instrument(skip_dep_check=True)  # it warns that it does not support the newest SQLAlchemy
     try:
         with opened(database.url) as instrumented:
             service = start_service(instrumented)
             spans.clear()
             assert service("GET", "/resource_providers", 39).status == 200
     finally:
-        others.uninstrument()
+        instrumentor.uninstrument()
     assert any("db.statement" in span.attributes for span in spans.all())
     assert texts(spans) == []

@@ -208,8 +208,8 @@ REFUSED = (
     ),
 )
 
-#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in TRIED and DEADLY, MALFORMED requests, and
-#: the tables of HOUSEKEEPING, which even reads change.
+#: Modules with the writes of extensions: ACCEPTED and REFUSED, the names in DRY_RUN_NAMES and DEADLY, MALFORMED
+#: requests, and the tables of HOUSEKEEPING, which even reads change.
 ADDED = extension_modules.load("db", "writes")
 ACCEPTED = (*PROVIDERS, *INVENTORIES, *NAMED, *ALLOCATIONS, *(write for module in ADDED for write in module.ACCEPTED))
 REFUSED = (*REFUSED, *(write for module in ADDED for write in module.REFUSED))
@@ -223,13 +223,13 @@ def dry_run_of(write: Write) -> Write:
     return dataclasses.replace(write, name=f"a dry run: {write.name}", call=call, changes={}, status=200)
 
 
-_TRIED = {
+_DRY_RUN_NAMES = {
     *("add an inventory", "set traits", "set aggregates", "claim for the first time", "reshape"),
     *("a claim beyond capacity", "a reshape that does not fit"),
-    *(name for module in ADDED for name in module.TRIED),
+    *(name for module in ADDED for name in module.DRY_RUN_NAMES),
 }
 #: Dry runs, one for each of their paths; they change nothing.
-DRY_RUNS = tuple(dry_run_of(write) for write in ALL if write.name in _TRIED)
+DRY_RUNS = tuple(dry_run_of(write) for write in ALL if write.name in _DRY_RUN_NAMES)
 
 OLDER_CLAIM = {name: value for name, value in holding(None, other={"VCPU": 2}).items() if "consumer" not in name}
 #: Other forms of requests to the same routes, for tests of the changes of writes.

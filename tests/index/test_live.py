@@ -191,7 +191,7 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
         for thread in late:
             thread.start()
         until(lambda: all(map(waits, late)))
-        plan = Plan(at=1, faults=[faults.lose], for_ever=True)
+        plan = Plan(at=1, faults=[faults.lose], permanent=True)
         plant(reading, plan)
         may_continue.set()
         for thread in [early, *late]:
@@ -202,12 +202,12 @@ def test_a_failed_refresh_fails_for_all_calls_that_waited_for_it(database):
 
 
 def test_the_refresh_after_a_failed_one_is_like_any_other(database):
-    live_index, plan = LiveIndex(database), Plan(at=1, faults=[faults.lose], for_ever=True)
+    live_index, plan = LiveIndex(database), Plan(at=1, faults=[faults.lose], permanent=True)
     live_index.current()
     plant(database, plan)
     with pytest.raises(errors.DatabaseUnavailable):
         live_index.current()
-    plan.for_ever = False
+    plan.permanent = False
     create(database, "new", VCPU=1)
     assert uuids(live_index.current()) == {"new"}
 

@@ -211,41 +211,41 @@ def test_consumers_are_counted_and_not_their_allocations(existing_database):
 
 class TestOverCommitment:
     @pytest.fixture
-    def above(self, existing_database):
+    def find_over_committed(self, existing_database):
         """Return a function that returns the findings, by provider and class."""
 
-        def above():
+        def find_over_committed():
             findings = OverCommitment.all(existing_database, lambda _: None)
             return {(place.uuid, place.resource_class): (place.used, place.capacity) for place in findings}
 
-        return above
+        return find_over_committed
 
     def change(self, existing_database, statement):
         with existing_database.engine.begin() as connection:
             connection.execute(sa.text(statement))
 
-    def test_capacity_is_not_truncated_to_a_whole_number(self, existing_database, above):
+    def test_capacity_is_not_truncated_to_a_whole_number(self, existing_database, find_over_committed):
         """A capacity of 7.7 allows a usage of 7, not of 8; the ratio and the reserved amount count."""
-        assert above() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
+        assert find_over_committed() == {(FULL, "VCPU"): (14, 8), (FULL, "MEMORY_MB"): (64, 0)}
         self.change(existing_database, "UPDATE inventories SET allocation_ratio = 1.75 WHERE resource_provider_id = 5")
-        assert above() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not over-committed"
+        assert find_over_committed() == {(FULL, "MEMORY_MB"): (64, 0)}, "14 of 14 is not over-committed"
         self.change(existing_database, "UPDATE allocations SET used = 8 WHERE resource_provider_id = 3")
-        assert above()[openstack_database.NUMA1, "VCPU"] == (8, 7)
+        assert find_over_committed()[openstack_database.NUMA1, "VCPU"] == (8, 7)
 
-    def test_allocations_without_inventory_are_not_over_committed(self, existing_database, above):
+    def test_usage_without_inventory_is_reported_with_a_capacity_of_0(self, existing_database, find_over_committed):
         self.change(existing_database, "DELETE FROM inventories WHERE resource_provider_id = 6")
-        assert above()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
+        assert find_over_committed()[ROOTLESS, "CUSTOM_FPGA"] == (1, 0)
         self.change(existing_database, "DELETE FROM resource_classes WHERE id = 10000")
-        assert above()[ROOTLESS, None] == (1, 0)
+        assert find_over_committed()[ROOTLESS, None] == (1, 0)
 
-    def test_many_providers_are_read_in_batches(self, existing_database, above, monkeypatch):
+    def test_many_providers_are_read_in_batches(self, existing_database, find_over_committed, monkeypatch):
         monkeypatch.setattr(over_commitment, "_NEXT", over_commitment._NEXT.limit(2))
-        looked_at = []
-        findings = OverCommitment.all(existing_database, looked_at.append)
-        assert looked_at == [2, 2, 2]
+        batch_sizes = []
+        findings = OverCommitment.all(existing_database, batch_sizes.append)
+        assert batch_sizes == [2, 2, 2]
         assert (
             {(place.uuid, place.resource_class) for place in findings}
-            == set(above())
+            == set(find_over_committed())
             == {(FULL, "VCPU"), (FULL, "MEMORY_MB")}
         )
 
@@ -321,7 +321,7 @@ class TestErrors:
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("usage: placement-status ")
 
-    def test_help(self, check):
+    def test_help_shows_the_usage(self, check):
         ran = check("--help")
         assert ran.code == 0
         assert ran.out.startswith("usage: placement-status upgrade [-h] [--json] {check}")

@@ -411,7 +411,7 @@ def test_a_write_whose_writer_was_deleted_uses_a_new_one(database):
 
 def test_failed_maintenance_fails_no_write(database, backend, clock, caplog):
     touch(database, 1)
-    plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], for_ever=True)
+    plan = Plan(at="UPDATE change_writers", faults=faults.collisions(backend.kind)[:1], permanent=True)
     plant(database, plan)
     database.write(lambda db: db.record_change(2, feed.SHAPE))
     assert plan.injected

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from placement.db.schema.tables import resource_providers
 from tests import made
-from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, create_child, either_first, of, retry_if_missed
+from tests.db.galera_pair import AGGREGATE, OTHER, aggregates, arguments_of, create_child, either_first, retry_if_missed
 from tests.db.in_process import placement
 from tests.load.storm import Call, claim, name, new, stock
 from tests.made import opened
@@ -50,12 +50,12 @@ def test_a_node_returns_every_change_that_another_has_acknowledged(pair):
     with opened(pair.databases[0].url) as database:
         at_slow_node = placement(database)
         pair.occupy()
-        assert pair.quick(*of(stock(provider, 1, VCPU=1, PCPU=1))).status == 200
+        assert pair.quick(*arguments_of(stock(provider, 1, VCPU=1, PCPU=1))).status == 200
         candidates = at_slow_node("GET", "/allocation_candidates?resources=PCPU:1", 39, None)
         assert provider in candidates.body["provider_summaries"]
         pair.occupy()
-        assert pair.quick(*of(stock(provider, 2, VCPU=5))).status == 200
-        assert at_slow_node(*of(claim({provider: {"VCPU": 5}}))).status == 204
+        assert pair.quick(*arguments_of(stock(provider, 2, VCPU=5))).status == 200
+        assert at_slow_node(*arguments_of(claim({provider: {"VCPU": 5}}))).status == 204
     pair.settle()
 
 

@@ -18,7 +18,7 @@ from tests.db.in_process import placement
 from tests.load.storm import holding
 
 
-def host(service, total=4):
+def create_host(service, total=4):
     provider = str(uuid.uuid4())
     assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
@@ -29,7 +29,7 @@ def host(service, total=4):
 def test_a_search_publishes_its_outcome_and_obstacle(database, received):
     service = placement(database)
     for _ in range(3):
-        host(service)
+        create_host(service)
 
     def search(query):
         assert service("GET", f"/allocation_candidates?{query}").status == 200
@@ -58,10 +58,10 @@ def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(datab
         assert 0 < seconds < PATIENCE
         return [cause for (cause,) in received.of("reloaded")], missed, providers
 
-    host(service)
+    create_host(service)
     assert refresh() == (["start"], 0, 1)
     assert refresh() == ([], 0, 1)
-    host(service)
+    create_host(service)
     assert refresh() == ([], 2, 2)  # the provider, and its inventory
     # Usage of a provider that was deleted without a row in the feed
     deleted_id = database.read(lambda db: db.execute(sa.select(sa.func.max(resource_providers.c.id))).scalar())
@@ -74,9 +74,9 @@ def test_the_index_publishes_missed_changes_and_the_reason_for_a_full_read(datab
     assert "index" in [name for name, _ in received.of("timing")]
 
 
-def test_an_index_that_differs_publishes_it(database, received, caplog):
+def test_the_reload_of_an_index_that_differs_is_published(database, received, caplog):
     service, live_index = placement(database), LiveIndex(database, verify_interval=1e-9)
-    host(service)
+    create_host(service)
     live_index.current()
     with database.engine.begin() as connection:  # without a row in the feed
         connection.execute(sa.update(resource_providers).values(generation=resource_providers.c.generation + 7))
@@ -128,7 +128,7 @@ def test_a_driver_error_is_published_with_its_label(database, received):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_a_deadlock_is_published_as_a_deadlock(database, received):
     service = placement(database)
-    first_host, second_host = host(service), host(service)
+    first_host, second_host = create_host(service), create_host(service)
     barrier = threading.Barrier(2)
 
     def lock(first, second):
@@ -158,7 +158,7 @@ def test_a_deadlock_is_published_as_a_deadlock(database, received):
 
 def test_each_statement_and_commit_is_timed_once_their_publication_is_enabled(database, received):
     service = placement(database)
-    provider = host(service)
+    provider = create_host(service)
     service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider]))  # creates its project and user
     received.clear()
     claim = holding([provider])
@@ -168,12 +168,12 @@ def test_each_statement_and_commit_is_timed_once_their_publication_is_enabled(da
     database.publish_statements()
     received.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, claim).status == 204
-    spent = received.of("timing")
-    statements = [seconds for name, seconds in spent if name == "sql"]
-    whole = sum(seconds for name, seconds in spent if name == "database")
+    timings = received.of("timing")
+    statements = [seconds for name, seconds in timings if name == "sql"]
+    total = sum(seconds for name, seconds in timings if name == "database")
     # A claim is at most eight statements, COMMIT counted; SQLite has BEGIN, too.
     assert 6 <= len(statements) <= 9
-    assert 0 < sum(statements) < whole
+    assert 0 < sum(statements) < total
     received.clear()
     with pytest.raises(sa.exc.SQLAlchemyError):
         database.read(lambda db: db.execute(sa.text("SELEKT 1")))

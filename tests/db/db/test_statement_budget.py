@@ -27,8 +27,8 @@ def service(database):
 
 
 @pytest.fixture
-def budget(own_insert):
-    return BUDGET + own_insert
+def budget(event_inserts):
+    return BUDGET + event_inserts
 
 
 @pytest.fixture

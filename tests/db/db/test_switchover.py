@@ -31,9 +31,9 @@ class Pair:
         self.name = self.user = f"switched_{secrets.token_hex(4)}"
         for server in (first, second):
             self._prepare(server)
-        self.url = self._of(first).set(port=proxy.port)
+        self.url = self._url_of(first).set(port=proxy.port)
 
-    def _of(self, server):
+    def _url_of(self, server):
         return server.url.set(username=self.user, password=self._password, database=self.name)
 
     def _prepare(self, server):
@@ -49,7 +49,7 @@ class Pair:
                 f"CREATE DATABASE {self.name} OWNER {self.user}",
             ]
         server._administer(*statements)
-        with opened(self._of(server)) as database:
+        with opened(self._url_of(server)) as database:
             made.sync(database.engine)
             standard.insert(database)
 
@@ -62,7 +62,7 @@ class Pair:
             self.first._administer("SELECT pg_reload_conf()")
             self._wait_until_read_only("off")
         for server in (self.first, self.second):
-            server.drop_database(self._of(server).render_as_string())
+            server.drop_database(self._url_of(server).render_as_string())
             server._administer(f"DROP USER {self.user}" + ("@'127.0.0.1'" if server.kind == "mariadb" else ""))
 
     def demote(self):
@@ -85,8 +85,8 @@ class Pair:
         self.demote()
         self._proxy.target = self.second.port
 
-    def provider_there(self, server, name):
-        with opened(self._of(server)) as database:
+    def has_provider(self, server, name):
+        with opened(self._url_of(server)) as database:
             return database.read(lambda db: ResourceProvider.find(db, name)) is not None
 
 
@@ -115,19 +115,19 @@ def find(name):
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 def test_the_first_write_and_then_reads_leave_a_demoted_primary(pair, monkeypatch):
     monkeypatch.setattr(freshness, "CHECK_INTERVAL", 3600)
-    with opened(pair.url) as database, opened(pair.url) as only_reads:
+    with opened(pair.url) as database, opened(pair.url) as reading_database:
         database.write(create("old"))
         assert database.read(find("old"))
-        assert only_reads.read(find("old"))
+        assert reading_database.read(find("old"))
         pair.switch()
         database.write(create("new"))
-        assert pair.provider_there(pair.second, "new")
-        assert not pair.provider_there(pair.first, "new")
+        assert pair.has_provider(pair.second, "new")
+        assert not pair.has_provider(pair.first, "new")
         assert database.read(find("new"))
         # A process that only reads notices the demotion after the check interval.
-        assert only_reads.read(find("old"))
+        assert reading_database.read(find("old"))
         monkeypatch.setattr(freshness, "CHECK_INTERVAL", 0)
-        assert only_reads.read(find("new"))
+        assert reading_database.read(find("new"))
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)

@@ -77,8 +77,8 @@ def read(database: Database) -> State:
 
 def _read(db: Connection) -> State:
     state = State()
-    for read_some in (_read_providers, _read_members, _read_consumers, _read_nodes):
-        read_some(db, state)
+    for read_part in (_read_providers, _read_members, _read_consumers, _read_nodes):
+        read_part(db, state)
     for kind, table in ((RESOURCE_CLASS, resource_classes), (TRAIT, traits)):
         for name in db.execute(sa.select(table.c.name).where(table.c.name.startswith(_CUSTOM))).scalars():
             state.put(kind, name, value=True)
@@ -87,35 +87,35 @@ def _read(db: Connection) -> State:
 
 def _read_providers(db: Connection, state: State) -> None:
     parent = resource_providers.alias()
-    of_provider = sa.select(_P.uuid, _P.name, _P.generation, parent.c.uuid.label("parent")).select_from(
+    providers_query = sa.select(_P.uuid, _P.name, _P.generation, parent.c.uuid.label("parent")).select_from(
         resource_providers.outerjoin(parent, parent.c.id == _P.parent_provider_id)
     )
-    for row in db.execute(of_provider):
+    for row in db.execute(providers_query):
         for name in ("name", "generation", "parent"):
             state.put(PROVIDER, row.uuid, name, value=getattr(row, name))
-    stock = (
+    inventories_query = (
         sa.select(_P.uuid, resource_classes.c.name, *(inventories.c[name] for name in AMOUNTS))
         .join(inventories, inventories.c.resource_provider_id == _P.id)
         .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
     )
-    for row in db.execute(stock):
+    for row in db.execute(inventories_query):
         for name in AMOUNTS:
             state.put(PROVIDER, row.uuid, "inventories", row.name, name, value=getattr(row, name))
 
 
 def _read_members(db: Connection, state: State) -> None:
-    of_traits, of_aggregates = resource_provider_traits.c, resource_provider_aggregates.c
-    of_trait = (
+    trait_columns, aggregate_columns = resource_provider_traits.c, resource_provider_aggregates.c
+    traits_query = (
         sa.select(_P.uuid, traits.c.name)
-        .join(resource_provider_traits, of_traits.resource_provider_id == _P.id)
-        .join(traits, traits.c.id == of_traits.trait_id)
+        .join(resource_provider_traits, trait_columns.resource_provider_id == _P.id)
+        .join(traits, traits.c.id == trait_columns.trait_id)
     )
-    of_aggregate = (
+    aggregates_query = (
         sa.select(_P.uuid, placement_aggregates.c.uuid.label("name"))
-        .join(resource_provider_aggregates, of_aggregates.resource_provider_id == _P.id)
-        .join(placement_aggregates, placement_aggregates.c.id == of_aggregates.aggregate_id)
+        .join(resource_provider_aggregates, aggregate_columns.resource_provider_id == _P.id)
+        .join(placement_aggregates, placement_aggregates.c.id == aggregate_columns.aggregate_id)
     )
-    for members, query in (("traits", of_trait), ("aggregates", of_aggregate)):
+    for members, query in (("traits", traits_query), ("aggregates", aggregates_query)):
         for row in db.execute(query):
             state.put(PROVIDER, row.uuid, members, row.name, value=True)
 
@@ -224,19 +224,21 @@ def _pairs(changes: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield (*path, name), old, new
 
 
-def differences(first: State, other: State) -> dict[Fact, tuple[Any, Any]]:
+def differences(first: State, second: State) -> dict[Fact, tuple[Any, Any]]:
     """Return the facts that differ, with both values; for messages."""
-    keys = first.facts.keys() | other.facts.keys()
-    return {key: (first.get(*key), other.get(*key)) for key in sorted(keys) if first.get(*key) != other.get(*key)}
+    keys = first.facts.keys() | second.facts.keys()
+    return {key: (first.get(*key), second.get(*key)) for key in sorted(keys) if first.get(*key) != second.get(*key)}
 
 
 def untruths(database: Database) -> list[str]:
     """Replay all events, and return a sentence for each difference from the tables."""
     try:
-        different = differences(replay(database), read(database))
-    except AssertionError as untrue:
-        return [str(untrue)]
-    return [f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in different.items()]
+        differing_facts = differences(replay(database), read(database))
+    except AssertionError as error:
+        return [str(error)]
+    return [
+        f"{' '.join(fact)}: {pair[0]} by the events, {pair[1]} in the tables" for fact, pair in differing_facts.items()
+    ]
 
 
 class Follower:

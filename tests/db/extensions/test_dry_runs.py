@@ -12,8 +12,8 @@ def test_routes_that_claim_extend_or_release_support_dry_runs():
         (method, path)
         for api in (BAREMETAL, V1)
         for path, methods in api.routes.items()
-        for method, served in methods.items()
-        if getattr(served, "dry_run", None) is not None
+        for method, endpoint in methods.items()
+        if getattr(endpoint, "dry_run", None) is not None
     }
     assert routes == {("POST", "/claims"), ("DELETE", "/claims"), ("POST", "/claims/{consumer}/extend")}
 

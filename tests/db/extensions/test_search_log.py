@@ -27,7 +27,7 @@ def test_a_successful_search_logs_the_number_of_results(app, caplog, path):
 
 
 @pytest.mark.parametrize("path", SEARCHES)
-def test_a_search_without_results_logs_the_rule(app, caplog, path):
+def test_a_search_without_results_logs_the_obstacle(app, caplog, path):
     assert facts(app, caplog, f"{path}?resources=VCPU:4") == {"found": 0, "obstacle": "resources"}
 
 
@@ -37,17 +37,17 @@ def test_other_requests_log_nothing_about_searches(app, caplog):
 
 def test_a_request_for_claims_logs_the_numbers_of_placed_and_refused_claims(app, caplog):
     owner = {"consumer_type": "INSTANCE", "project_id": "p", "user_id": "u", "query": "resources=VCPU:2"}
-    call = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
-    counted = []
-    signals.claims_answered.connect(count := lambda outcome, number: counted.append((outcome, number)))
+    body = {"requests": [{"consumer": str(uuid.uuid4()), **owner} for _ in range(3)]}
+    outcomes = []
+    signals.claims_answered.connect(count := lambda outcome, number: outcomes.append((outcome, number)))
     try:
         with caplog.at_level(logging.INFO, LOGGER):
-            assert caller.inside(app)("POST", "/v1/claims", body=call).status == 200
-            assert caller.inside(app)("POST", "/v1/claims?dry_run=true", body=call).status == 200
+            assert caller.inside(app)("POST", "/v1/claims", body=body).status == 200
+            assert caller.inside(app)("POST", "/v1/claims?dry_run=true", body=body).status == 200
     finally:
         signals.claims_answered.disconnect(count)
-    line, tried = [record for record in caplog.records if record.name == LOGGER]
+    line, dry_run_line = [record for record in caplog.records if record.name == LOGGER]
     assert {name: line.extra[name] for name in ("claimed", "refused")} == {"claimed": 1, "refused": 2}
     assert line.getMessage().endswith("claimed: 1 refused: 2")
-    assert tried.extra["route"] == "/v1/claims?dry_run=true"
-    assert counted == [("claimed", 1), ("NoRoom", 2)]
+    assert dry_run_line.extra["route"] == "/v1/claims?dry_run=true"
+    assert outcomes == [("claimed", 1), ("NoRoom", 2)]

@@ -114,14 +114,14 @@ def test_a_wrong_generation_of_one_consumer_refuses_the_set(database):
 def test_many_new_consumers_take_no_more_statements_than_two(database):
     """If the server does not return the ids of inserted rows, two consumers take one statement more than one does."""
 
-    def statements(*claims):
-        seen = []
-        with sql_hooks.statements(database.engine, seen.append):
+    def count_statements(*claims):
+        statements = []
+        with sql_hooks.statements(database.engine, statements.append):
             place(database, *claims)
-        return len(seen)
+        return len(statements)
 
     two, five = ([claim(1, generation=None) for _ in range(number)] for number in (2, 5))
-    assert statements(*two) == statements(*five)
+    assert count_statements(*two) == count_statements(*five)
 
 
 @pytest.mark.usefixtures("host")

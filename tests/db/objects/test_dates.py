@@ -68,7 +68,7 @@ def tables_written(database):
     return {name for name, date in dates.items() if date > LATER}
 
 
-def test_a_claim_dates_provider_consumer_and_allocations(database, service):
+def test_a_claim_changes_the_dates_of_provider_consumer_and_allocations(database, service):
     assert claim(service, 1) == 204
     assert tables_written(database) == {"resource_providers", "consumers", "allocations"}
 
@@ -86,28 +86,28 @@ def test_an_unchanged_inventory_keeps_its_date(database, service):
     assert modified["VCPU"] > LATER
 
 
-def test_only_a_new_name_dates_a_provider(database, service):
-    for name, dated in (("host", set()), ("another", {"resource_providers"})):
+def test_only_a_new_name_changes_the_date_of_a_provider(database, service):
+    for name, tables in (("host", set()), ("another", {"resource_providers"})):
         assert service("PUT", f"/resource_providers/{HOST}", 39, {"name": name}).status == 200
-        assert tables_written(database) == dated
+        assert tables_written(database) == tables
 
 
-def test_several_allocations_are_as_old_as_the_newest(database, service):
+def test_the_date_of_several_allocations_is_the_newest(database, service):
     newer = sa.update(allocations).where(allocations.c.resource_class_id == 0).values(created_at=LATER)
     database.write(lambda db: db.execute(newer))
     holding = database.read(lambda db: Holding.find(db, CONSUMER))
-    here = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
-    assert (holding.modified, here.modified) == (LATER, LATER)
+    provider_allocations = database.read(lambda db: ProviderAllocations.of_provider(db, ResourceProvider.get(db, HOST)))
+    assert (holding.modified, provider_allocations.modified) == (LATER, LATER)
 
 
-def test_a_provider_is_as_old_as_its_last_change(database, service):
+def test_the_date_of_a_provider_is_that_of_its_last_change(database, service):
     database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=LATER)))
     assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LATER
     database.write(lambda db: db.execute(sa.update(resource_providers).values(updated_at=sa.null())))
     assert database.read(lambda db: ResourceProvider.get(db, HOST)).modified == LONG_AGO
 
 
-def test_any_number_of_providers_are_as_old_as_the_newest(database, service, monkeypatch):
+def test_the_date_of_several_providers_is_the_newest(database, service, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     ids = [
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name)).record.id
@@ -126,14 +126,14 @@ def test_the_ids_of_many_providers_are_read_in_several_statements(database, serv
     monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     for name in "abcde":
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
-    seen = []
-    with sql_hooks.statements(database.reading_engine, seen.append):
+    statements = []
+    with sql_hooks.statements(database.reading_engine, statements.append):
         ids = database.read(lambda db: ResourceProvider.ids(db, [*"abcdef"]))
     assert ids.keys() == {*"abcde"}
-    assert sum("FROM resource_providers" in statement for statement in seen) == 3
+    assert sum("FROM resource_providers" in statement for statement in statements) == 3
 
 
-def test_a_list_of_providers_is_as_old_as_the_newest_listed_one(database, service):
+def test_the_date_of_a_list_of_providers_is_the_newest(database, service):
     other = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c008"
     assert service("POST", "/resource_providers", 39, {"name": "other", "uuid": other}).status == 200
     dated = sa.case((resource_providers.c.uuid == other, LATER), else_=LONG_AGO)

@@ -93,7 +93,7 @@ def test_a_connection_lost_during_commit_leaves_the_outcome_of_all_claims_unknow
 
 @pytest.mark.every_database
 def test_all_claims_fail_if_the_database_stays_down(trial):
-    plan = Plan(min(trial.steps()), [faults.lose], for_ever=True)
+    plan = Plan(min(trial.steps()), [faults.lose], permanent=True)
     with plant(trial.crowd.database, plan):
         answers = trial.crowd.claim_each(*(([provider], new()) for provider in trial.providers))
     assert statuses(answers) == [204, 503, 503, 503]

@@ -84,7 +84,7 @@ def test_a_sweep_recovers_from_a_fault_at_each_statement(database, backend):
 def test_a_sweep_whose_database_stays_down_gives_up_and_changes_nothing(database, backend):
     trial = Trial(database)
     for fault, expected in ((faults.lose, errors.Unavailable), (faults.collisions(backend.kind)[0], errors.Conflict)):
-        released, failure = trial.run(Plan("DELETE FROM allocations", [fault], for_ever=True))
+        released, failure = trial.run(Plan("DELETE FROM allocations", [fault], permanent=True))
         assert released == COUNT, "by the second sweep"
         assert isinstance(failure, (expected, errors.Unavailable))
 

@@ -1,4 +1,4 @@
-"""Responses about providers where several would be possible."""
+"""Duplicate uuids and names, renames, and concurrent changes of providers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_provider_can_be_renamed_to_another_case_of_its_name(database):
     assert service("GET", f"/resource_providers/{ONE}").body["name"] == "One"
 
 
-def test_a_generation_advances_only_from_the_one_that_was_read(database):
+def test_a_generation_advances_only_from_the_generation_that_was_read(database):
     """A change of a record that differs from the locked row collides."""
     old = database.write(lambda db: LockedProvider.create(db, uuid=ONE, name="one"))
     database.write(lambda db: LockedProvider.lock(db, ONE).replace_inventories([]))
@@ -43,21 +43,21 @@ def test_a_generation_advances_only_from_the_one_that_was_read(database):
     assert database.read(lambda db: ResourceProvider.get(db, ONE)).generation == 1
 
 
-@pytest.mark.parametrize("of", ["inventories", "traits", "aggregates", "usages", "allocations"])
-def test_a_provider_deleted_while_it_is_read_is_not_shown_as_empty(database, of):
+@pytest.mark.parametrize("part", ["inventories", "traits", "aggregates", "usages", "allocations"])
+def test_a_provider_deleted_while_it_is_read_is_not_shown_as_empty(database, part):
     service = placement(database)
     assert service("POST", "/resource_providers", 39, {"uuid": ONE, "name": "one"}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
     assert service("PUT", f"/resource_providers/{ONE}/inventories", 39, body).status == 200
-    seen = []
-    with opened(database.url) as elsewhere:
+    statements = []
+    with opened(database.url) as second_database:
 
         def delete_between(statement):
-            seen.append(statement)
-            if len(seen) == 2:
-                assert placement(elsewhere)("DELETE", f"/resource_providers/{ONE}").status == 204
+            statements.append(statement)
+            if len(statements) == 2:
+                assert placement(second_database)("DELETE", f"/resource_providers/{ONE}").status == 204
 
         with sql_hooks.statements(database.reading_engine, delete_between):
-            answer = service("GET", f"/resource_providers/{ONE}/{of}", 39)
-    assert len(seen) >= 2
+            answer = service("GET", f"/resource_providers/{ONE}/{part}", 39)
+    assert len(statements) >= 2
     assert answer.status == 404

@@ -17,16 +17,16 @@ def test_a_prefix_has_no_wildcards(database, prefix, expected):
     service = placement(database)
     for name in ("CUSTOM_A_B", "CUSTOM_AXB"):
         assert service("PUT", f"/traits/{name}").status == 201
-    listed = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
-    assert sorted(listed) == expected
+    matches = service("GET", f"/traits?name=startswith:{prefix}").body["traits"]
+    assert sorted(matches) == expected
 
 
 def test_summaries_show_traits_in_the_order_of_their_ids(database):
     """A worker may have read the provider with all others, or alone after a change; a new trait is last."""
-    service, early = placement(database), placement(database)
+    service, old_service = placement(database), placement(database)
     path = "/resource_providers/6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c007"
     search = "/allocation_candidates?resources=VCPU:1"
-    assert early("GET", search).status == 200
+    assert old_service("GET", search).status == 200
     names = [f"CUSTOM_{letter}" for letter in "QAZMB"]
     body = {"name": "host", "uuid": path.rpartition("/")[2]}
     assert service("POST", "/resource_providers", 39, body).status == 200
@@ -37,7 +37,7 @@ def test_summaries_show_traits_in_the_order_of_their_ids(database):
             assert service("PUT", f"/traits/{name}").status in (201, 204)
         body = {"resource_provider_generation": generation, "traits": [*reversed(names), "HW_CPU_X86_AVX"]}
         assert service("PUT", f"{path}/traits", 39, body).status == 200
-        for reader in (placement(database), early):
+        for reader in (placement(database), old_service):
             (summary,) = reader("GET", search).body["provider_summaries"].values()
             assert summary["traits"] == ["HW_CPU_X86_AVX", *names]
         body = {"resource_provider_generation": generation + 1, "traits": []}
@@ -55,12 +55,14 @@ def test_one_of_two_deletions_of_a_name_succeeds(database, path):
     assert service("PUT", path, 39).status == 201
     table = path.split("/")[1]
 
-    def writes(statement):
+    def deletes_or_locks(statement):
         return table in statement and (statement.startswith("DELETE") or "FOR UPDATE" in statement)
 
     statuses = []
-    with opened(database.url) as elsewhere:
-        others = placement(elsewhere)
-        with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
+    with opened(database.url) as second_database:
+        second_service = placement(second_database)
+        with interleaving.just_before(
+            database, deletes_or_locks, lambda: statuses.append(second_service("DELETE", path, 39).status)
+        ):
             statuses.append(service("DELETE", path, 39).status)
     assert statuses == [204, 404]

@@ -22,8 +22,8 @@ def connect_with(database_url):
     with contextlib.ExitStack() as stack:
 
         def open_with(**options):
-            named = {f"placement_database__{name}": value for name, value in options.items()}
-            conf = web.configuration(placement_database__connection=database_url, **named)
+            settings = {f"placement_database__{name}": value for name, value in options.items()}
+            conf = web.configuration(placement_database__connection=database_url, **settings)
             database = connect(conf)
             stack.callback(database.dispose)
             return database
@@ -32,7 +32,7 @@ def connect_with(database_url):
 
 
 def count_connections(database, attempts):
-    """Return how many of ``attempts`` connections for writes can be open at once."""
+    """Return the number of connections for writes that can be open at once, at most ``attempts``."""
     with contextlib.ExitStack() as stack:
         for number in range(attempts):
             try:
@@ -57,7 +57,7 @@ def test_a_database_without_a_free_connection_is_unavailable(connect_with):
 
 @pytest.mark.every_database
 @pytest.mark.parametrize(("age", "same"), [(0, False), (3600, True), (-1, True)])
-def test_an_old_connection_is_replaced(connect_with, age, same):
+def test_a_connection_is_replaced_after_the_recycle_time(connect_with, age, same):
     database = connect_with(connection_recycle_time=age)
 
     def connection():
@@ -108,8 +108,8 @@ def test_parameters_are_added_to_the_url(connect_with, backend):
     assert database.url.query[name] == value
     assert database.read(lambda db: db.execute(sa.select(1)).scalar()) == 1
     if backend.kind == "postgresql":
-        ours = sa.select(sa.func.current_setting("application_name"))
-        assert database.read(lambda db: db.execute(ours).scalar()) == value
+        query = sa.select(sa.func.current_setting("application_name"))
+        assert database.read(lambda db: db.execute(query).scalar()) == value
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
@@ -145,18 +145,18 @@ def test_statements_are_logged_if_configured(connect_with, caplog, statement_log
 
 
 def test_statements_name_their_caller_if_configured(connect_with):
-    seen = []
+    statements = []
     database = connect_with(connection_trace=True)
 
     @sa.event.listens_for(database.reading_engine, "before_cursor_execute")
     def see(_connection, _cursor, statement, *_):
-        seen.append(statement)
+        statements.append(statement)
 
     with contextlib.suppress(errors.TablesMissing):
         database.read(lambda db: ResourceProvider.get(db, "c" * 36))
     with contextlib.suppress(errors.TablesMissing):
         database.read(lambda db: ClaimedInventory.read(db, {1: "c" * 36}, ["VCPU"]))
     database.read(lambda db: db.execute(sa.select(1)).scalar())
-    assert "/* placement/objects/provider.py:" in seen[0]
-    assert "/* placement/objects/claims/claimed_inventory.py:" in seen[1]
-    assert "/*" not in seen[2]
+    assert "/* placement/objects/provider.py:" in statements[0]
+    assert "/* placement/objects/claims/claimed_inventory.py:" in statements[1]
+    assert "/*" not in statements[2]

@@ -1,4 +1,4 @@
-"""The settings of new connections, even while other connections work."""
+"""Settings of new connections, which depend neither on other connections nor on the server's settings."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ pytestmark = pytest.mark.every_database
 def test_the_first_connections_to_a_sqlite_file_wait_for_each_other(tmp_path, monkeypatch):
     """LP 1789633: SQLite does not wait when it switches a file to WAL while another connection writes to it."""
     path = tmp_path / "new.sqlite"
-    somebody = sqlite3.connect(path, isolation_level=None)
-    somebody.execute("BEGIN IMMEDIATE")
-    somebody.execute("CREATE TABLE t (a INTEGER)")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("CREATE TABLE t (a INTEGER)")
     clock = Clock()
-    clock.sleep = lambda _seconds: somebody.execute("COMMIT")
+    clock.sleep = lambda _seconds: writer.execute("COMMIT")
     monkeypatch.setattr(dialects, "time", clock)
     with opened(f"sqlite:///{path}") as database, database.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-    assert not somebody.in_transaction
-    somebody.close()
+    assert not writer.in_transaction
+    writer.close()
 
 
 #: Server settings that administrators may have changed.

@@ -30,7 +30,7 @@ MYSQL = {
     ErrorClass.DENIED: "1044 1045 1049 1129 1130 1142 1143 1227 1251 1524 1698 1820 1862 3118 3159 3955 4151",
     ErrorClass.VALUE: "1119 1153 1197 1264 1265 1267 1270 1271 1292 1300 1366 1390 1406 1436 1690 1713 3988",
 }
-OF_CLIENTS = {
+MYSQL_CLIENT = {
     ErrorClass.LOST: "2001 2002 2003 2004 2005 2006 2008 2012 2013 2014 2026 2027 2055",
     ErrorClass.DENIED: "2059 2061",
     ErrorClass.VALUE: "2020",
@@ -63,17 +63,17 @@ def provoke(database, code):
 def test_errors_of_the_server_have_the_class_of_the_table(backend, database):
     expected = MYSQL if backend.kind == "mariadb" else POSTGRESQL
     expected = expected | {ErrorClass.INTERNAL: BUGS[backend.kind]}
-    for meaning, numbers in expected.items():
+    for error_class, numbers in expected.items():
         for number in numbers.split():
             error = provoke(database, number)
-            assert driver_errors.classify(error) is meaning, number
+            assert driver_errors.classify(error) is error_class, number
             assert driver_errors.is_read_only(error) == (number in READ_ONLY[backend.kind].split()), number
 
 
 def test_the_tables_contain_the_listed_codes_each_with_a_reason():
-    kinds = [*MYSQL.items(), *OF_CLIENTS.items()]
-    reported = {number: meaning for meaning, text in kinds for number in text.split()}
-    assert {str(number): code.error_class for number, code in error_codes.MYSQL.items()} == reported
+    kinds = [*MYSQL.items(), *MYSQL_CLIENT.items()]
+    listed = {number: error_class for error_class, text in kinds for number in text.split()}
+    assert {str(number): code.error_class for number, code in error_codes.MYSQL.items()} == listed
     states = {state for text in POSTGRESQL.values() for state in text.split()}
     assert states >= error_codes.POSTGRESQL.keys()
     assert {state[:2] for state in states} >= error_codes.POSTGRESQL_CLASSES.keys()
@@ -82,7 +82,7 @@ def test_the_tables_contain_the_listed_codes_each_with_a_reason():
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_statement_larger_than_a_packet_is_the_clients_fault(database):
+def test_a_statement_larger_than_a_packet_is_not_an_internal_error(database):
     packet = database.read(lambda db: db.execute(sa.text("SELECT @@max_allowed_packet")).scalar())
     with pytest.raises((errors.InvalidValue, errors.DatabaseUnavailable)):
         database.read(lambda db: db.execute(sa.text("SELECT LENGTH(:text)"), {"text": "x" * (packet + 1)}).scalar())
@@ -91,9 +91,9 @@ def test_a_statement_larger_than_a_packet_is_the_clients_fault(database):
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 def test_a_condition_deeper_than_sqlite_allows_is_the_clients_fault(database):
-    deep = " OR ".join(["id = 0"] * 5000)
+    condition = " OR ".join(["id = 0"] * 5000)
     with pytest.raises(errors.InvalidValue):
-        database.read(lambda db: db.execute(sa.text(f"SELECT 1 FROM traits WHERE {deep}")).scalar())
+        database.read(lambda db: db.execute(sa.text(f"SELECT 1 FROM traits WHERE {condition}")).scalar())
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -17,9 +17,9 @@ pytestmark = pytest.mark.every_database
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock(1000.0)
-    monkeypatch.setattr(freshness, "time", made)
-    return made
+    fake_clock = Clock(1000.0)
+    monkeypatch.setattr(freshness, "time", fake_clock)
+    return fake_clock
 
 
 def test_connections_are_replaced_once_for_each_server_that_is_lost(clock, tmp_path):

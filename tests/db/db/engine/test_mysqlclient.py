@@ -36,12 +36,12 @@ def with_mysqlclient(url: str | sa.URL) -> sa.URL:
 @pytest.fixture
 def mysqlclient(database):
     """Return the database, accessed through mysqlclient."""
-    with opened(with_mysqlclient(database.url)) as same:
-        yield same
+    with opened(with_mysqlclient(database.url)) as mysqlclient_database:
+        yield mysqlclient_database
 
 
 def test_both_drivers_return_the_same_values(database, mysqlclient):
-    """Each driver reads the values that the other writes: amounts, ratios, dates, generations."""
+    """mysqlclient writes them: amounts, ratios, dates, generations."""
     names, replies = Names(), []
     for call in (*HOST, claim(**OWN), claim(consumer="other", **OWN)):
         assert placement(mysqlclient)(*names.fill(call)).status in (200, 204)

@@ -34,7 +34,7 @@ def patient_by_default(monkeypatch):
 
 
 def is_unavailable(run, work):
-    """Whether the work ends with an unavailable database; without a limit this would not return."""
+    """Return True once the work has failed with an unavailable database; without a limit this would not return."""
     with pytest.raises(errors.DatabaseUnavailable):
         run(work)
     return True
@@ -50,13 +50,13 @@ def create(name):
 
 def within_the_limit(run):
     """Repeat ``run(number)`` until a busy machine meets the short time limit; return the result."""
-    until = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE
     numbers = itertools.count()
     while True:
         try:
             return run(next(numbers))
         except (errors.Unavailable, sa.exc.DBAPIError):
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
 
 
 def create_within_the_limit(database, name):
@@ -129,15 +129,15 @@ LIMITS = {
     "postgresql": "SELECT current_setting('lock_timeout'), current_setting('idle_in_transaction_session_timeout'), "
     "current_setting('statement_timeout')",
 }
-IN_READS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
+READ_LIMITS = {"mariadb": (10, 10, 60, 40), "postgresql": ("10s", "1min", "40s")}
 # If a limit ended a COMMIT, its outcome would be unknown.
-IN_WRITES = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
-IN_COMMANDS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
+WRITE_LIMITS = {"mariadb": (10, 10, 60, 0), "postgresql": ("10s", "1min", "0")}
+COMMAND_LIMITS = {"mariadb": (86400, 10, 0, 0), "postgresql": ("10s", "0", "0")}
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_the_server_has_time_limits_too_except_for_writes_and_commands(backend, database):
+def test_the_server_limits_waits_of_the_service_and_statements_of_reads(backend, database):
     """MariaDB's default is to wait a day for a table that is being changed."""
     statement = sa.text(LIMITS[backend.kind])
     url = database.url.render_as_string(hide_password=False)
@@ -149,14 +149,14 @@ def test_the_server_has_time_limits_too_except_for_writes_and_commands(backend, 
     with contextlib.closing(contextlib.ExitStack()) as stack, program.connected(conf) as command:
         service = connect(conf)
         stack.callback(service.dispose)
-        assert limits_of(service.read) == IN_READS[backend.kind]
-        assert limits_of(service.write) == IN_WRITES[backend.kind]
-        assert limits_of(command.read) == limits_of(command.write) == IN_COMMANDS[backend.kind]
+        assert limits_of(service.read) == READ_LIMITS[backend.kind]
+        assert limits_of(service.write) == WRITE_LIMITS[backend.kind]
+        assert limits_of(command.read) == limits_of(command.write) == COMMAND_LIMITS[backend.kind]
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
-def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, database, monkeypatch):
+def test_a_start_that_changes_the_schema_has_the_time_limits_of_commands(backend, database, monkeypatch):
     def limits(engine, **_):
         with engine.connect() as connection:
             reported.append(tuple(connection.execute(sa.text(LIMITS[backend.kind])).one()))
@@ -164,12 +164,12 @@ def test_a_start_that_changes_the_schema_waits_as_long_as_it_takes(backend, data
     reported = []
     monkeypatch.setattr(schema, "sync", limits)
     deploy.loadapp(web.configuration(placement_database__sync_on_startup=True), database)
-    assert reported == [IN_COMMANDS[backend.kind]]
+    assert reported == [COMMAND_LIMITS[backend.kind]]
 
 
 @pytest.mark.parametrize("backend", ["mariadb"], indirect=True)
-def test_a_connection_has_a_timeout_as_long_as_it_is_open(database):
-    """The limit of the handshake is a different one."""
+def test_an_open_connection_has_the_read_timeout(database):
+    """The connect timeout limits only the handshake."""
     with opened(database.url, connect_timeout=3, read_timeout=40) as bounded, bounded.engine.connect() as connection:
         driver = connection.connection.dbapi_connection
         assert (driver._read_timeout, driver._write_timeout) == (40, 40)
@@ -192,6 +192,6 @@ def test_a_connection_has_a_timeout_as_long_as_it_is_open(database):
         ("mysql+mysqlconnector://h/d", {}),
     ],
 )
-def test_drivers_that_are_not_installed_here_have_timeouts_too(url, arguments):
-    """Parameters of the URL have precedence."""
+def test_the_timeouts_of_a_connection_are_arguments_of_its_driver(url, arguments):
+    """Parameters of the URL take precedence; a driver that this service does not know gets no arguments."""
     assert dialects.Timeouts().connect_args(sa.make_url(url)) == arguments

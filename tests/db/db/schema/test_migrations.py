@@ -108,8 +108,8 @@ def test_tables_are_added_to_a_served_database_and_nothing_else_changes(engine):
         "claims",
         *(table.name for addition in made.ADDITIONS for table in addition.tables),
     }
-    ours = ("claims", "alembic_version", *(tables_after.keys() - tables_before.keys()))
-    assert [statement for statement in statements if not any(name in statement for name in ours)] == []
+    writable_tables = ("claims", "alembic_version", *(tables_after.keys() - tables_before.keys()))
+    assert [statement for statement in statements if not any(name in statement for name in writable_tables)] == []
     assert execute(engine, "SELECT uuid FROM feed_instance") == [feed], "workers continue meanwhile"
 
 
@@ -148,12 +148,12 @@ def test_sync_continues_after_a_power_cut_at_any_statement(engine):
     for attempt in itertools.count(1):
         steps = itertools.count(1)
 
-        def at(statement, steps=steps, allowed=1 if keeps_steps else 5 * attempt):
+        def is_cut(statement, steps=steps, allowed=1 if keeps_steps else 5 * attempt):
             is_step = statement.startswith(("CREATE", "ALTER", "DROP")) or "alembic_version SET" in statement
             return is_step and next(steps) > allowed
 
         try:
-            with sql_hooks.power_cut(engine, at):
+            with sql_hooks.power_cut(engine, is_cut):
                 made.sync(engine)
             break
         except sql_hooks.PowerCut:
@@ -190,7 +190,7 @@ def test_a_database_newer_than_this_release_is_not_changed_but_can_be_stamped(en
     assert schema.state(engine) is State.CURRENT
 
 
-def test_each_state_of_a_schema_has_a_finding(engine):
+def test_every_state_of_a_schema_except_current_has_a_finding(engine):
     def state_and_finding():
         return schema.state(engine).value, schema.finding(engine)
 
@@ -235,7 +235,7 @@ def test_a_sync_that_failed_does_not_lock_others_out(database_url, engine, monke
 
 @pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
 def test_a_failed_sync_rolls_back_every_revision_and_addition(engine):
-    last = schema.Addition((_things(),))
+    last = schema.Addition((_things_table(),))
 
     def last_step(statement):
         return statement.startswith("CREATE TABLE things")
@@ -257,20 +257,20 @@ def test_a_sync_that_waits_too_long_fails_with_the_reason(database_url, engine, 
     made.sync(engine)
 
 
-def _things(*columns):
+def _things_table(*columns):
     return sa.Table("things", sa.MetaData(), sa.Column("id", sa.Integer, primary_key=True), *columns)
 
 
 def test_missing_parts_of_an_addition_are_detected_and_added(engine, caplog):
     """First a table, then a column and an index of it."""
     caplog.set_level("INFO")
-    first = schema.Addition((_things(),))
+    first = schema.Addition((_things_table(),))
     schema.sync(engine)
     assert schema.finding(engine, [first]) == 'The database lacks things. Run "placement-manage db sync".'
     schema.sync(engine, additions=[first])
     assert schema.finding(engine, [first]) is None
 
-    second = schema.Addition((_things(sa.Column("size", sa.Integer), sa.Index("things_size_idx", "size")),))
+    second = schema.Addition((_things_table(sa.Column("size", sa.Integer), sa.Index("things_size_idx", "size")),))
     assert schema.finding(engine, [second]) == (
         'The database lacks things.size, things_size_idx. Run "placement-manage db sync".'
     )

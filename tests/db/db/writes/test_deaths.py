@@ -29,5 +29,5 @@ def test_a_process_killed_at_any_statement_leaves_no_partial_change(database, na
 @pytest.mark.parametrize("backend", ["mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("name", DEADLY if LONG else ("claim for several", "delete a provider"))
 def test_a_killed_process_leaves_no_partial_change_on_other_databases(database, name):
-    """This takes longer."""
+    """A short run kills the processes of two writes, because they take longer on a server."""
     check(database, name)

@@ -17,7 +17,7 @@ from tests.db.writes import CLAIMED, HOST, RESOURCE_CLASS, claim, holding, inven
 pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 ALLOCATING = "Inventory and/or allocations changed while attempting to allocate: "
-OTHERWISE = "update conflict: "
+UPDATE_CONFLICT = "update conflict: "
 RESHAPE = {
     "inventories": {"$host": inventories(2, VCPU=8, MEMORY_MB=1024, DISK_GB=100)},
     "allocations": {"$consumer": holding(1, host={"VCPU": 1})},
@@ -29,16 +29,16 @@ RESHAPE = {
     [
         (CLAIMED, claim(1, host={"VCPU": 2}), ALLOCATING, 10),
         (CLAIMED, Call("POST /allocations", {"$consumer": holding(1, host={"VCPU": 2})}), ALLOCATING, 10),
-        (CLAIMED, Call("DELETE /allocations/$consumer"), OTHERWISE, ATTEMPTS),
-        (CLAIMED, Call("POST /reshaper", RESHAPE), OTHERWISE, ATTEMPTS),
-        (HOST, stock("host", 1, VCPU=9), OTHERWISE, ATTEMPTS),
+        (CLAIMED, Call("DELETE /allocations/$consumer"), UPDATE_CONFLICT, ATTEMPTS),
+        (CLAIMED, Call("POST /reshaper", RESHAPE), UPDATE_CONFLICT, ATTEMPTS),
+        (HOST, stock("host", 1, VCPU=9), UPDATE_CONFLICT, ATTEMPTS),
         (
             HOST,
             Call("PUT /resource_providers/$host", {"name": "new", "parent_provider_uuid": None}),
-            OTHERWISE,
+            UPDATE_CONFLICT,
             TREE_ATTEMPTS,
         ),
-        ((), HOST[0], OTHERWISE, TREE_ATTEMPTS),
+        ((), HOST[0], UPDATE_CONFLICT, TREE_ATTEMPTS),
         (
             (),
             RESOURCE_CLASS,
@@ -53,7 +53,7 @@ def test_exhausted_attempts_are_a_conflict(database, no_pauses, before, call, se
     names, service = Names(), placement(database)
     for precondition in before:
         assert service(*names.fill(precondition)).status < 300
-    plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], for_ever=True)
+    plan = Plan("BEGIN", [faults.collisions("sqlite")[0]], permanent=True)
     plant(database, plan)
     answer = service(*names.fill(call))
     assert answer.status == 409

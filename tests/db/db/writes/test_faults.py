@@ -52,15 +52,15 @@ class Trial:
         """Run the write with the plan, and check that the database agrees with the status; return the status."""
         return self.carry_out(Plan(at, injected, **plan))
 
-    def carry_out(self, planned: Plan) -> int:
+    def carry_out(self, plan: Plan) -> int:
         """Run the write with any plan; see ``run``."""
         if self._after != self._before:
             self._scenario_run = ScenarioRun(self.write, self.database)
         scenario_run = self._scenario_run
-        status, body, _ = self._ask(scenario_run, planned)
-        last = f"{planned.injected} of {planned.faults} at {planned.victim!r}"
-        reported = f"{status} {body} after {planned.earlier} and {last}"
-        assert planned.injected or planned.earlier, reported
+        status, body, _ = self._ask(scenario_run, plan)
+        last = f"{plan.injected} of {plan.faults} at {plan.victim!r}"
+        reported = f"{status} {body} after {plan.earlier} and {last}"
+        assert plan.injected or plan.earlier, reported
         state, unchanged, changed = (
             (scenario_run.state(), scenario_run.changes()),
             (self._before, {}),
@@ -72,8 +72,8 @@ class Trial:
         return status
 
     def _ask(self, scenario_run: ScenarioRun, plan: Plan) -> Answer:
-        with self._process() as touched, plant(touched, plan):
-            return scenario_run.ask(placement(touched))
+        with self._process() as process_database, plant(process_database, plan):
+            return scenario_run.ask(placement(process_database))
 
 
 @contextlib.contextmanager
@@ -86,23 +86,25 @@ def used_database(database: Database) -> Iterator[Database]:
 
 @pytest.fixture
 def trial(write, database):
-    with opened(database.url) as touched:
-        yield Trial(write, database, lambda: used_database(touched))
+    with opened(database.url) as process_database:
+        yield Trial(write, database, lambda: used_database(process_database))
 
 
 WRITES = [*writes.ALL, *writes.DRY_RUNS]
-#: The second write reads before it writes.
-FIRST = [write for write in WRITES if LONG or write.name in ("create a provider", "allocate where no node is free")]
+#: Writes that are tested as the first request of a process; the second reads before it writes.
+FIRST_WRITES = [
+    write for write in WRITES if LONG or write.name in ("create a provider", "allocate where no node is free")
+]
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.name)
 def test_the_response_to_a_write_is_true_despite_faults(trial, backend):
     each_step_fails(trial, backend)
-    a_connection_lost_with_commit_leaves_it_open(trial)
-    faults_that_stay_are_conflict_or_unavailable(trial, backend)
+    a_connection_lost_at_commit_may_leave_the_outcome_unknown(trial)
+    permanent_faults_are_a_conflict_or_unavailable(trial, backend)
 
 
-@pytest.mark.parametrize("write", FIRST, ids=lambda write: write.name)
+@pytest.mark.parametrize("write", FIRST_WRITES, ids=lambda write: write.name)
 def test_transient_faults_are_not_noticed_in_a_new_process(write, database, backend):
     trial = Trial(write, database, lambda: opened(database.url))
     each_step_fails(trial, backend)
@@ -124,9 +126,9 @@ def each_step_fails(trial, backend):
         return
     steps = [*enumerate(trial.steps, 1)]
     while steps:
-        (at, step), *others = steps[:STEPS_AT_ONCE]
+        (at, step), *later_steps = steps[:STEPS_AT_ONCE]
         loss = [faults.LOSSES[at // 2 % len(faults.LOSSES)]] if step != "COMMIT" else []
-        later_faults = [(other, [collisions[number % len(collisions)]]) for number, other in others]
+        later_faults = [(other, [collisions[number % len(collisions)]]) for number, other in later_steps]
         plan = Plan(at, [*loss, collisions[at % len(collisions)]], later_faults)
         assert trial.carry_out(plan) == trial.write.status
         # A step may be missing in a later attempt, and an equal step may have failed in its place.
@@ -137,7 +139,7 @@ def each_step_fails(trial, backend):
         del steps[: 1 + len([*certain_steps])]
 
 
-def a_connection_lost_with_commit_leaves_it_open(trial):
+def a_connection_lost_at_commit_may_leave_the_outcome_unknown(trial):
     """Check that the request, which may have taken effect, is not repeated; only its prerequisites are.
 
     The connection is lost before the server receives COMMIT, and before its response arrives.
@@ -149,10 +151,10 @@ def a_connection_lost_with_commit_leaves_it_open(trial):
             assert 503 in statuses
 
 
-def faults_that_stay_are_conflict_or_unavailable(trial, backend):
+def permanent_faults_are_a_conflict_or_unavailable(trial, backend):
     """Check that permanent faults change nothing: 409 if every attempt collides, 503 if the database is unreachable."""
     deadlock = faults.collisions(backend.kind)[0]
     places = range(1, len(trial.steps) + 1)
     for at in places if LONG else places[-2:-1]:
-        assert trial.run(at, deadlock, for_ever=True) in (409, 503)
-        assert trial.run(at, faults.lose, for_ever=True) == 503
+        assert trial.run(at, deadlock, permanent=True) in (409, 503)
+        assert trial.run(at, faults.lose, permanent=True) == 503

@@ -30,8 +30,8 @@ MISSING = "6c1b0f5e-0b8e-4f6e-8a57-51a3f0a4c0aa"
 def test_the_consumer_gets_the_owner_and_the_user(client, database, owner, project):
     client.node(owner="lab")
     headers = {"HTTP_X_AUTH_TOKEN": "alice:other", "HTTP_X_ROLES": "admin"}
-    made = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
-    consumer = placement(database)("GET", f"/allocations/{made['uuid']}", 39).body
+    allocation = client("POST", "/allocations", {"resource_class": "bm", "owner": owner}, headers=headers).body
+    consumer = placement(database)("GET", f"/allocations/{allocation['uuid']}", 39).body
     assert (consumer["project_id"], consumer["user_id"], consumer["consumer_type"]) == (project, "alice", "BAREMETAL")
 
 
@@ -41,7 +41,7 @@ def test_names_of_candidates_become_uuids(client):
     assert allocation["candidate_nodes"] == [nodes[0], nodes[1], nodes[0]]
 
 
-REFUSED = [
+INVALID_BODIES = [
     ({"resource_class": None, "node": ""}, "mandatory"),
     ({"resource_class": "bm", "traits": [None]}, "traits[0] is null"),
     ({"resource_class": "bm", "name": "a\n"}, "invalid name"),
@@ -56,7 +56,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("body", "sentence"), REFUSED)
+@pytest.mark.parametrize(("body", "sentence"), INVALID_BODIES)
 def test_a_refused_request_leaves_no_allocation(client, body, sentence):
     node = client.node("n")
     answer = client("POST", "/allocations", body)
@@ -101,7 +101,7 @@ def test_a_uuid_in_capitals_identifies_the_same_allocation(client):
 _STATEMENTS = 12
 
 
-def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, monkeypatch):
+def test_an_allocation_is_within_the_budget_of_statements(client, event_inserts, monkeypatch):
     """Each statement takes a round trip, and together they take most of the time; see test_statement_budget."""
     monkeypatch.setattr(placing, "MAX_SNAPSHOT_AGE", 3600)  # on a slow machine a newer snapshot would be read
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_an_allocation_is_within_the_budget_of_statements(client, own_insert, mo
     plant(client.database, plan)
     assert client("POST", "/allocations", {"resource_class": "bm"}).status == 201
     statements = plan.statements_without_begin
-    assert len(statements) <= _STATEMENTS + own_insert, statements
+    assert len(statements) <= _STATEMENTS + event_inserts, statements
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
@@ -144,11 +144,11 @@ def test_a_filter_without_matches_returns_an_empty_list(client, query):
 @pytest.mark.parametrize("limit", ["", "limit=100000&"])
 def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, monkeypatch, kind, limit):
     monkeypatch.setattr(queries, "MAX_LIMIT", 2)
-    made = [
+    uuids = [
         client.create_allocation(resource_class="x")["uuid"] if kind == "allocations" else client.node()
         for _ in range(3)
     ]
-    for direction, expected in (("asc", made[:2]), ("desc", made[:0:-1])):
+    for direction, expected in (("asc", uuids[:2]), ("desc", uuids[:0:-1])):
         answer = client("GET", f"/{kind}?{limit}sort_dir={direction}").body
         assert [document["uuid"] for document in answer[kind]] == expected
         assert "&limit=2&" in answer["next"]
@@ -156,7 +156,7 @@ def test_the_limit_is_capped_and_the_order_of_creation_may_be_reversed(client, m
 
 def test_the_link_to_the_next_page_repeats_the_whole_query(client):
     client.node("n")
-    mine = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
+    uuids = [client.create_allocation(owner="me")["uuid"] for _ in range(3)]
     for _ in range(2):
         client.create_allocation(owner="you")
         client.create_allocation(resource_class="x", owner="me")
@@ -169,7 +169,7 @@ def test_the_link_to_the_next_page_repeats_the_whole_query(client):
         base, _, next_query = page["next"].partition("?")
         assert base == "http://metal/baremetal/v1/allocations"
         page = client("GET", f"/allocations?{next_query}").body
-    assert [item["uuid"] for item in allocations] == mine[::-1]
+    assert [item["uuid"] for item in allocations] == uuids[::-1]
     assert {*itertools.chain.from_iterable(allocations)} == {"uuid", "state", "name", "links"}
 
 
@@ -241,7 +241,7 @@ def test_a_refused_patch_changes_nothing(client, operations):
         ("DELETE", "/nodes/n/allocation", None),
     ],
 )
-def test_a_write_that_collides_has_the_attempts_of_the_option(database, monkeypatch, method, path, body):
+def test_a_write_that_collides_is_attempted_as_often_as_configured(database, monkeypatch, method, path, body):
     options = {"placement__allocation_conflict_retry_count": 3}
     monkeypatch.setattr(web, "configuration", functools.partial(web.configuration, **options))
     client, attempts = Client(database), []
@@ -278,11 +278,11 @@ def test_a_deletion_with_parameters_is_refused(client, path):
     assert client("GET", path).status == 200
 
 
-def test_an_illegal_name_is_refused_by_a_patch(client):
+def test_a_patch_to_an_invalid_name_is_refused(client):
     assert client("PATCH", "/allocations/a b", []).status == 400
 
 
-def test_the_outcome_of_every_request_for_a_node_is_an_event(client):
+def test_the_outcome_of_every_accepted_request_for_a_node_is_an_event(client):
     received = []
 
     def listener(*facts):

@@ -79,7 +79,7 @@ def run(database, *documents, allocations=()):
     return comparison
 
 
-def only(comparison):
+def only_node(comparison):
     (node,) = comparison.nodes
     return node
 
@@ -108,7 +108,7 @@ def create_like_nova(database, traits=()):
 
 def test_a_new_node_is_recorded_with_its_provider(database):
     node = document(name="n1", owner="red", lessee="blue", traits=["CUSTOM_A"], extra={"rack": 1}, description="old")
-    assert not only(run(database, node)).exists
+    assert not only_node(run(database, node)).exists
     node_read = read(database)
     assert (node_read.name, node_read.owner, node_read.lessee, node_read.available) == ("n1", "red", "blue", True)
     assert node_read.details == {"extra": {"rack": 1}, "description": "old"}
@@ -124,8 +124,10 @@ def test_a_comparison_writes_nothing(database):
 
 def test_differences_are_listed_and_written(database):
     run(database, document(name="n1", traits=["CUSTOM_A"], extra={"rack": 1}))
-    now = document(name="n1", traits=["CUSTOM_B"], maintenance=True, power_state=None, extra={}, description="new")
-    assert only(run(database, now)).differences == (
+    changed_document = document(
+        name="n1", traits=["CUSTOM_B"], maintenance=True, power_state=None, extra={}, description="new"
+    )
+    assert only_node(run(database, changed_document)).differences == (
         "power_state: power off -> none",
         "maintenance: false -> true",
         "description: none -> new",
@@ -176,20 +178,20 @@ def test_a_field_is_written_compared_and_written_again(database, field):
     run(database, document(**{field: first}))
     assert stored_value() == first
     difference = field if old_text is None else f"{field}: {old_text} -> {new_text}"
-    assert only(run(database, document(**{field: second}))).differences == (difference,)
+    assert only_node(run(database, document(**{field: second}))).differences == (difference,)
     assert stored_value() == second
 
 
 def test_a_field_that_is_not_imported_is_not_compared(database):
     """This excludes the data of drivers, whose passwords are masked."""
-    more = {"driver_info": {"ipmi_password": "******"}, "instance_info": {"a": 1}, "reservation": "here"}
+    driver_fields = {"driver_info": {"ipmi_password": "******"}, "instance_info": {"a": 1}, "reservation": "here"}
     run(database, document())
-    assert only(run(database, document(**more))).differences == ()
+    assert only_node(run(database, document(**driver_fields))).differences == ()
     assert read(database).details == {}
 
 
 def test_a_node_in_use_gets_a_claim_of_its_instance(database):
-    node = only(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
+    node = only_node(run(database, document(provision_state="active", instance_uuid=ME, owner="red")))
     assert node.unclaimed == ME
     holder = holding_of(database, ME)
     assert holder.resources == {NODE: {"CUSTOM_BM_LARGE": 1}}
@@ -202,14 +204,14 @@ def test_a_node_in_use_is_not_available_before_its_claim(database):
     comparison = compare(database, document(instance_uuid=ME))
     claim(database, ME, {OTHER: {"CUSTOM_BM_LARGE": 1}})
     with pytest.raises(errors.Conflict, match=f"Instance {ME} is already associated with a node"):
-        importing.write(database, only(comparison), DEFAULT)
+        importing.write(database, only_node(comparison), DEFAULT)
     assert read(database).provision_state == "enroll"
     assert inventories(database) == {"CUSTOM_BM_LARGE": (1, 1)}
 
 
 def test_an_active_allocation_becomes_a_record(database):
-    there = [allocation(), allocation(YOU, name="failed", state="error")]
-    run(database, document(instance_uuid=ME), allocations=there)
+    documents = [allocation(), allocation(YOU, name="failed", state="error")]
+    run(database, document(instance_uuid=ME), allocations=documents)
     record = database.read(lambda db: Record.get(db, "web"))
     assert (record.uuid, record.node_uuid, record.owner, record.extra) == (ME, NODE, "red", {"a": 1})
     assert (record.traits, record.candidate_nodes) == (["CUSTOM_A"], [NODE])
@@ -220,7 +222,7 @@ def test_an_active_allocation_becomes_a_record(database):
 
 def test_a_record_is_added_to_an_existing_claim(database):
     run(database, document(instance_uuid=ME))
-    node = only(run(database, document(instance_uuid=ME), allocations=[allocation()]))
+    node = only_node(run(database, document(instance_uuid=ME), allocations=[allocation()]))
     assert (node.unclaimed, node.allocation["uuid"]) == (None, ME)
     assert read(database).allocation_uuid == ME
 
@@ -230,7 +232,7 @@ def test_a_consumer_that_has_ended_since_the_comparison_gets_no_record(database)
     run(database, document(instance_uuid=ME))
     comparison = compare(database, document(instance_uuid=ME), allocations=[allocation()])
     database.write(lambda db: release.end_consumer(db, ME))
-    importing.write(database, only(comparison), DEFAULT)
+    importing.write(database, only_node(comparison), DEFAULT)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
     assert (read(database).instance_uuid, read(database).allocation_uuid) == (ME, None)
 
@@ -261,7 +263,7 @@ def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
     create_like_nova(database, ["CUSTOM_OLD"])
     database.write(lambda db: LockedProvider.lock(db, NODE).replace_traits({"CUSTOM_OLD", "COMPUTE_NODE"}))
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
-    node = only(run(database, document(provision_state="active", instance_uuid=ME, traits=["CUSTOM_A"])))
+    node = only_node(run(database, document(provision_state="active", instance_uuid=ME, traits=["CUSTOM_A"])))
     assert node.unclaimed is None
     assert holding_of(database, ME).project == "blue"
     assert read(database).instance_uuid == ME
@@ -269,12 +271,14 @@ def test_the_provider_and_the_claim_of_a_placement_client_are_adopted(database):
     assert database.read(lambda db: traits_of(db, [NODE])) == {NODE: ["COMPUTE_NODE", "CUSTOM_A"]}
 
 
-@pytest.mark.parametrize("there", [None, YOU])
-def test_an_import_never_removes_a_holder(database, there):
+@pytest.mark.parametrize("instance_in_ironic", [None, YOU])
+def test_an_import_never_removes_a_holder(database, instance_in_ironic):
     create_like_nova(database)
     claim(database, ME, {NODE: {"CUSTOM_BM_LARGE": 1}})
-    node = only(run(database, document(instance_uuid=there)))
-    assert node.findings == (f"held here by {ME}, " + (f"in use in Ironic by {YOU}" if there else "free in Ironic"),)
+    node = only_node(run(database, document(instance_uuid=instance_in_ironic)))
+    assert node.findings == (
+        f"held here by {ME}, " + (f"in use in Ironic by {YOU}" if instance_in_ironic else "free in Ironic"),
+    )
     assert node.unclaimed is None
     assert read(database).instance_uuid == ME
 
@@ -287,11 +291,11 @@ def test_an_instance_that_holds_another_node_is_reported(database):
 
 
 def test_an_instance_id_that_is_not_a_uuid_is_reported(database):
-    node = only(run(database, document(instance_uuid="me")))
+    node = only_node(run(database, document(instance_uuid="me")))
     assert node.findings == ("in use in Ironic by me, which is not a uuid",)
 
 
-def test_a_uuid_is_recognized_in_another_form(database):
+def test_uuids_in_capitals_are_recognized(database):
     run(database, document(NODE.upper(), instance_uuid=ME.upper()))
     assert read(database).instance_uuid == ME
 
@@ -305,46 +309,46 @@ def test_nodes_exchange_their_names(database):
 def test_a_name_in_use_by_a_node_outside_of_the_import_excludes_the_node(database):
     run(database, document(OTHER, name="a"))
     comparison = run(database, document(name="a"))
-    assert only(comparison).findings == (f"the name is taken by another node here, {OTHER}",)
-    assert only(comparison).excluded
+    assert only_node(comparison).findings == (f"the name is taken by another node here, {OTHER}",)
+    assert only_node(comparison).excluded
     assert comparison.only_here == 1
     assert read(database) is None
 
 
 def test_an_unknown_standard_trait_excludes_the_node(database):
-    node = only(run(database, document(traits=["HW_OF_THE_FUTURE", "CUSTOM_A"])))
+    node = only_node(run(database, document(traits=["HW_OF_THE_FUTURE", "CUSTOM_A"])))
     assert node.findings == ("trait HW_OF_THE_FUTURE is unknown here: upgrade os-traits",)
     assert read(database) is None
 
 
 @pytest.mark.parametrize("name", ["properties", "extra", "description"])
-@pytest.mark.parametrize("deep", [True, False])
-def test_details_that_cannot_be_stored_exclude_the_node(database, name, deep):
-    value = functools.reduce(lambda inner, _: {"a": inner}, range(31), 1) if deep else "x" * 2**18
+@pytest.mark.parametrize("too_deep", [True, False])
+def test_details_that_cannot_be_stored_exclude_the_node(database, name, too_deep):
+    value = functools.reduce(lambda inner, _: {"a": inner}, range(31), 1) if too_deep else "x" * 2**18
     for _ in range(2):
         comparison = compare(database, document(**{name: value}), document(OTHER))
         [finding] = comparison.nodes[0].findings
-        assert ("nested too deeply" if deep else "bytes as JSON") in finding
+        assert ("nested too deeply" if too_deep else "bytes as JSON") in finding
         assert comparison.nodes[0].excluded
         run(database, document(**{name: value}), document(OTHER))
         assert set(database.read(lambda db: Node.of_uuids(db, [NODE, OTHER]))) == {OTHER}
 
 
 def test_an_allocation_that_cannot_be_stored_excludes_the_node(database):
-    there = allocation(extra=functools.reduce(lambda inner, _: {"a": inner}, range(31), 1))
-    comparison = compare(database, document(instance_uuid=ME), allocations=[there])
+    unstorable = allocation(extra=functools.reduce(lambda inner, _: {"a": inner}, range(31), 1))
+    comparison = compare(database, document(instance_uuid=ME), allocations=[unstorable])
     [finding] = comparison.nodes[0].findings
     assert f"allocation {ME}" in finding
     assert "nested too deeply" in finding
     assert not comparison.nodes[0].has_changes
 
 
-def test_a_node_that_was_claimed_since_the_comparison_fails_alone(database):
+def test_a_node_that_was_claimed_since_the_comparison_keeps_its_holder(database):
     run(database, document())
     comparison = compare(database, document(instance_uuid=ME))
     claim(database, YOU, {NODE: {"CUSTOM_BM_LARGE": 1}})
     with pytest.raises(errors.Conflict, match=f"{NODE} is associated with instance {YOU}"):
-        importing.write(database, only(comparison), DEFAULT)
+        importing.write(database, only_node(comparison), DEFAULT)
     assert read(database).instance_uuid == YOU
     assert holding_of(database, ME) is None
 
@@ -398,8 +402,8 @@ def holders(database):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_services_are_imported_in_turn(database, seed):
-    """From any earlier state an import ends, reports the nodes that it excluded, and keeps all holders."""
+def test_the_nodes_of_two_services_are_imported_in_turn(database, seed):
+    """In any state of the database, an import writes the nodes that it does not exclude, and keeps all holders."""
     services = RandomServices(seed)
     for _ in range(12):
         documents = services.documents()

@@ -13,7 +13,7 @@ import pytest
 from tests.db.faults import Plan, plant
 
 NODE = {"driver": "fake-hardware", "name": "n0", "resource_class": "bm"}
-CREATED = ["/nodes", "/allocations"]
+COLLECTIONS = ["/nodes", "/allocations"]
 DEEPEST = 30
 
 
@@ -40,7 +40,7 @@ def assert_refused(answer, text):
 
 
 @pytest.mark.every_database
-@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("path", COLLECTIONS)
 @pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 1, 100])
 def test_a_value_has_a_maximum_depth(client, path, depth):
     value = outermost(depth)
@@ -58,7 +58,7 @@ def test_a_value_has_a_maximum_depth(client, path, depth):
         assert client("GET", f"/nodes?{query}").status == 200
 
 
-@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("path", COLLECTIONS)
 @pytest.mark.parametrize("place", ["/extra", "/extra/a", "/name", "/nothing", "extra", "/extra/a/b"])
 def test_a_patch_that_is_too_deep_is_refused(client, path, place):
     create(client, path, extra={})
@@ -69,7 +69,7 @@ def test_a_patch_that_is_too_deep_is_refused(client, path, place):
             assert client("PATCH", f"{path}/n0", raw=text.encode()).status == 400
 
 
-@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("path", COLLECTIONS)
 @pytest.mark.parametrize("name", ["extra", "name"])
 def test_a_patch_that_becomes_too_deep_by_many_operations_is_refused(client, path, name):
     create(client, path, extra={})
@@ -80,7 +80,7 @@ def test_a_patch_that_becomes_too_deep_by_many_operations_is_refused(client, pat
 
 
 @pytest.mark.every_database
-@pytest.mark.parametrize("path", CREATED)
+@pytest.mark.parametrize("path", COLLECTIONS)
 def test_a_key_has_a_maximum_length(client, path):
     """MySQL stores the length of a key in 16 bits."""
     longest = "\N{SNOWMAN}" * (2**16 // 3)
@@ -102,8 +102,8 @@ def test_the_details_of_a_node_have_a_maximum_size(client):
     assert create(client, "/nodes", **details).status == 201
     assert_refused(client("PATCH", "/nodes/n0", [operation("/instance_info", quarter)]), "node")
     assert client("PATCH", "/nodes/n0", [operation("/instance_info", {}), operation("/owner", "me")]).status == 200
-    more = [{"op": "remove", "path": "/extra"}, operation("/instance_info", quarter)]
-    assert client("PATCH", "/nodes/n0", more).status == 200
+    patch = [{"op": "remove", "path": "/extra"}, operation("/instance_info", quarter)]
+    assert client("PATCH", "/nodes/n0", patch).status == 200
 
 
 def test_a_node_beyond_the_maximum_can_be_changed(client):
@@ -114,15 +114,15 @@ def test_a_node_beyond_the_maximum_can_be_changed(client):
     assert_refused(client("PATCH", f"/nodes/{uuid}", [operation("/properties/a", 1)]), "node")
 
 
-@pytest.mark.parametrize("path", CREATED)
-def test_a_patch_that_takes_long_begins_no_transaction(client, path):
-    """Its operations are applied while other writes wait."""
+@pytest.mark.parametrize("path", COLLECTIONS)
+def test_a_patch_beyond_a_limit_is_refused_before_its_transaction(client, path):
+    """A transaction applies the operations while other writes wait."""
     create(client, path, extra={})
     plan = Plan()
     plant(client.database, plan)
-    grows = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
-    assert_refused(client("PATCH", f"{path}/n0", grows), "at most 1000 operations: got 1499")
-    assert_refused(client("PATCH", f"{path}/n0", grows[:500]), "at most 40 names")
+    operations = [operation("/extra" + "/a" * number, {}) for number in range(1, 1500)]
+    assert_refused(client("PATCH", f"{path}/n0", operations), "at most 1000 operations: got 1499")
+    assert_refused(client("PATCH", f"{path}/n0", operations[:500]), "at most 40 names")
     assert_refused(client("PATCH", f"{path}/n0", [operation("/extra/a", "x" * 200_000)] * 6), "1048576 bytes")
     assert not plan.seen
     assert client("GET", f"{path}/n0").body["extra"] == {}

@@ -43,9 +43,9 @@ def _respell_and_release(client, node, _consumer):
 def test_a_change_of_a_node_that_waits_for_a_consumer_has_locked_no_provider(database, act, status):
     """PUT /allocations locks the consumer first: the other order would deadlock."""
     client, forest, consumer = Client(database), Forest(database), new()
-    elsewhere, node = forest.provider(), forest.provider()
+    other_provider, node = forest.provider(), forest.provider()
     body = {
-        "allocations": {elsewhere: {"resources": {"VCPU": 1}}},
+        "allocations": {other_provider: {"resources": {"VCPU": 1}}},
         "project_id": "p",
         "user_id": "u",
         "consumer_generation": None,

@@ -15,9 +15,8 @@ from tests.made import opened
 
 pytestmark = pytest.mark.every_database
 
-INITIAL, LAST_COMMON = "b4ed3a175331", "a082b8bb98d0"
+LAST_COMMON = "a082b8bb98d0"
 FEED = "a3683ed2ecbc"
-COMMON = ["b4ed3a175331", "611cd6dffd7b", "b5c396305c25", "422ece571366", "a082b8bb98d0"]
 UUID = "11111111-1111-4111-8111-111111111111"
 
 

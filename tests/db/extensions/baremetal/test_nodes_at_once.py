@@ -32,10 +32,12 @@ def test_no_patch_is_lost(client):
 
 
 def test_no_patch_of_an_allocation_is_lost(client):
-    made = client.create_allocation()["uuid"]
-    answers = in_threads(20, lambda number: client("PATCH", f"/allocations/{made}", add(f"/extra/k{number}", number)))
+    allocation = client.create_allocation()["uuid"]
+    answers = in_threads(
+        20, lambda number: client("PATCH", f"/allocations/{allocation}", add(f"/extra/k{number}", number))
+    )
     assert {answer.status for answer in answers} == {200}
-    assert client("GET", f"/allocations/{made}").body["extra"] == {f"k{number}": number for number in range(20)}
+    assert client("GET", f"/allocations/{allocation}").body["extra"] == {f"k{number}": number for number in range(20)}
 
 
 def test_no_trait_is_lost(client):
@@ -76,18 +78,18 @@ def test_requests_that_lost_the_race_for_a_name_create_no_class(client, database
     body = {"driver": "ipmi", "name": "same"}
     answers = in_threads(8, lambda number: client("POST", "/nodes", {**body, "resource_class": f"class{number}"}))
     assert sorted(answer.status for answer in answers) == [201, *[409] * 7]
-    [granted] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
+    [winning_class] = [answer.body["resource_class"] for answer in answers if answer.status == 201]
     ask = placement(database)
     classes = [row["name"] for row in ask("GET", "/resource_classes", 39).body["resource_classes"]]
-    assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{granted.upper()}"]
+    assert [name for name in classes if name.startswith("CUSTOM_")] == [f"CUSTOM_{winning_class.upper()}"]
     events = ask("GET", "/v1/events?kind=resource_class").body["events"]
-    assert [event["name"] for event in events] == [f"CUSTOM_{granted.upper()}"]
+    assert [event["name"] for event in events] == [f"CUSTOM_{winning_class.upper()}"]
 
 
 def test_classes_change_while_holders_come_and_go(client, database):
     """In any order, the unit and its allocation are of the node's class."""
     node = client.node()
-    claims = placement(database)
+    service = placement(database)
 
     def ask(number):
         if number % 3 == 0:
@@ -99,7 +101,7 @@ def test_classes_change_while_holders_come_and_go(client, database):
     assert set(in_threads(36, ask)) <= {200, 409}
     document = client("GET", f"/nodes/{node}").body
     unit = f"CUSTOM_{document['resource_class'].upper()}"
-    assert claims("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
-    node_allocations = claims("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
+    assert service("GET", f"/resource_providers/{node}/inventories", 39).body["inventories"].keys() == {unit}
+    node_allocations = service("GET", f"/resource_providers/{node}/allocations", 39).body["allocations"]
     expected = {document["instance_uuid"]: {unit: 1}} if document["instance_uuid"] else {}
     assert {consumer: allocation["resources"] for consumer, allocation in node_allocations.items()} == expected

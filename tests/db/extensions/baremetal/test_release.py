@@ -25,7 +25,7 @@ def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, 
     node = {"uuid": UUID, "driver": "fake-hardware", "details": {}}
     record = {"uuid": UUID, "traits": [], "candidate_nodes": [], "extra": {}}
     nodes, records = baremetal_nodes, baremetal_allocations
-    for rows, counted in (
+    for rows, numbers in (
         ([sa.insert(nodes).values(node)], "1 nodes and 0 allocation records"),
         ([sa.insert(records).values(record)], "1 nodes and 1 allocation records"),
         ([sa.delete(nodes)], "0 nodes and 1 allocation records"),
@@ -39,7 +39,7 @@ def test_db_release_is_refused_while_there_are_nodes_or_allocation_records(run, 
         for words in ([], ["--force"]):
             ran = run("db", "release", *words)
             assert (ran.code, ran.out) == (1, "")
-            assert f"contains {counted} of the Bare Metal API, which would be lost" in ran.err
+            assert f"contains {numbers} of the Bare Metal API, which would be lost" in ran.err
             assert "--discard-baremetal" in ran.err
         assert before == (
             schema.version(database.engine),

@@ -128,7 +128,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER)
     @when(lambda self: self.model.nodes)
-    def makes_it_available(self, which):
+    def make_available(self, which):
         """Take all steps from the current state of a node until it is available."""
         nodes = sorted(self.model.nodes)
         node = nodes[which % len(nodes)]
@@ -208,18 +208,18 @@ class Clients(RuleBasedStateMachine):
         body = {"uuid": uuid, "name": name, "resource_class": resource_class, "owner": owner, "traits": traits}
         body["candidate_nodes"] = record.candidates
         fitting = set()
-        made = self.does(
+        document = self.does(
             *(201, "POST", ALLOCATIONS, body),
             lambda: fitting.update(self.model.create_allocation(uuid, record)),
         )
-        if made is not None:
-            assert (made["state"], made["node_uuid"], made["updated_at"]) == ("allocating", None, None)
-            now = self.get(f"{ALLOCATIONS}/{uuid}")
-            hypothesis.event(f"allocation: {now['state']}")
+        if document is not None:
+            assert (document["state"], document["node_uuid"], document["updated_at"]) == ("allocating", None, None)
+            allocation = self.get(f"{ALLOCATIONS}/{uuid}")
+            hypothesis.event(f"allocation: {allocation['state']}")
             if fitting:
-                assert now["state"] == "active", (now, fitting)
-                assert now["node_uuid"] in fitting
-                self.model.assign_node(uuid, now["node_uuid"])
+                assert allocation["state"] == "active", (allocation, fitting)
+                assert allocation["node_uuid"] in fitting
+                self.model.assign_node(uuid, allocation["node_uuid"])
 
     @rule(
         uuid=st.none() | st.none() | CONSUMER,
@@ -235,21 +235,21 @@ class Clients(RuleBasedStateMachine):
         body |= {"uuid": uuid} if uuid else {}
         body |= {"resource_class": resource_class} if resource_class else {}
         chosen = []
-        made = self.does(
+        document = self.does(
             *(201, "POST", ALLOCATIONS, body),
             lambda: chosen.append(self.model.backfill(uuid, node, record)),
         )
-        if made is not None:
-            assert (made["state"], made["node_uuid"]) == ("active", node)
+        if document is not None:
+            assert (document["state"], document["node_uuid"]) == ("active", node)
             if chosen == ["new"]:
                 for rows_by_uuid in (self.model.records, self.model.consumers):
-                    rows_by_uuid[made["uuid"]] = rows_by_uuid.pop("new")
+                    rows_by_uuid[document["uuid"]] = rows_by_uuid.pop("new")
 
     @rule(number=CONSUMER, name=NAME)
     @when(lambda self: self.model.nodes)
-    def deploys_by_hand_and_records_it(self, number, name):
+    def deploy_by_hand_and_backfill(self, number, name):
         """Record a node put into use by hand; the backfill mostly succeeds."""
-        self.makes_it_available(number)
+        self.make_available(number)
         node = sorted(self.model.nodes)[number % len(self.model.nodes)]
         self.provision(int(node[7], 16), "active")
         self.backfill(None, int(node[7], 16), name, None, [])
@@ -303,7 +303,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER, traits=TRAITS)
     @when(lambda self: self.model.providers)
-    def sets_traits_of_the_provider(self, which, traits):
+    def set_traits_of_provider(self, which, traits):
         provider, body = self.provider(which), {"traits": traits}
         body["resource_provider_generation"] = self.generation(provider)
         path = f"/resource_providers/{provider}/traits"
@@ -312,7 +312,7 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER, reserved=st.sampled_from((0, 1, None)))
     @when(lambda self: self.model.providers)
-    def changes_the_unit(self, which, reserved):
+    def change_unit(self, which, reserved):
         provider = self.provider(which)
         units = sorted(self.model.providers[provider].inventories)
         if not units:
@@ -327,19 +327,19 @@ class Clients(RuleBasedStateMachine):
 
     @rule(which=CONSUMER)
     @when(lambda self: self.model.providers)
-    def deletes_a_provider(self, which):
+    def delete_provider(self, which):
         provider = self.provider(which)
         path = f"/resource_providers/{provider}"
         self.does(204, "DELETE", path, None, lambda: self.model.delete_provider(provider))
 
     @rule(number=NUMBER, traits=TRAITS)
-    def creates_a_provider(self, number, traits):
+    def create_provider(self, number, traits):
         provider = self.node(number)
         body = {"uuid": provider, "name": provider}
-        made = self.does(200, "POST", "/resource_providers", body, lambda: self.model.create_provider(provider, []))
-        if made is not None:
+        document = self.does(200, "POST", "/resource_providers", body, lambda: self.model.create_provider(provider, []))
+        if document is not None:
             self.model.providers[provider].changed = True
-            self.sets_traits_of_the_provider(sorted(self.model.providers).index(provider), traits)
+            self.set_traits_of_provider(sorted(self.model.providers).index(provider), traits)
 
     def provider(self, which):
         return sorted(self.model.providers)[which % len(self.model.providers)]
@@ -351,7 +351,7 @@ class Clients(RuleBasedStateMachine):
 
     @invariant()
     def providers_and_claims_match_the_model(self):
-        self.look_at_the_providers()
+        self.adopt_repairs()
         for provider in self.model.providers:
             allocations = self.get(f"/resource_providers/{provider}/allocations")["allocations"]
             expected = {
@@ -364,10 +364,10 @@ class Clients(RuleBasedStateMachine):
             traits = self.get(f"/resource_providers/{provider}/traits")["traits"]
             assert set(traits) == self.model.providers[provider].traits
 
-    def look_at_the_providers(self):
-        """Accept repairs by a write of the node, refused or not.
+    def adopt_repairs(self):
+        """Record in the model what a write of a node repaired, even if it was refused.
 
-        The write creates a deleted provider again, and restores an inventory that a Placement client changed.
+        The write recreates a deleted provider, and restores an inventory that a Placement client changed.
         """
         uuids = {row["uuid"] for row in self.get("/resource_providers")["resource_providers"]}
         for uuid in uuids - self.model.providers.keys():

@@ -17,8 +17,8 @@ REQUESTS = [
 @pytest.mark.parametrize(("minor", "method", "path", "body", "before", "since"), REQUESTS)
 def test_a_request_is_served_from_its_version_on(client, minor, method, path, body, before, since):
     node = client.node("n", traits=["CUSTOM_B"])
-    named = path.format(node=node)
-    statuses = [client(method, named, body, f"1.{number}").status for number in (minor - 1, minor)]
+    path_of_node = path.format(node=node)
+    statuses = [client(method, path_of_node, body, f"1.{number}").status for number in (minor - 1, minor)]
     assert statuses == [before, since]
 
 

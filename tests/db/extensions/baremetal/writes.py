@@ -154,7 +154,7 @@ REFUSED = (
 )
 
 #: No route has a dry run.
-TRIED = ()
+DRY_RUN_NAMES = ()
 
 #: The writes with the most statements.
 DEADLY = ("allocate", "undeploy", "delete a node that is held")

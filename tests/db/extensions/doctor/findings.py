@@ -20,18 +20,18 @@ def plants(check: str, *severities: Severity) -> Callable[[Callable[..., None]],
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
-        def run(*arguments: Any, **named: Any) -> None:
-            planted: set[tuple[str, str]] = set()
+        def run(*arguments: Any, **keywords: Any) -> None:
+            reported: set[tuple[str, str]] = set()
 
             def note(counts: dict[tuple[str, str], int]) -> None:
-                planted.update(finding for finding, count in counts.items() if count)
+                reported.update(finding for finding, count in counts.items() if count)
 
             signals.examined.connect(note)
             try:
-                test(*arguments, **named)
+                test(*arguments, **keywords)
             finally:
                 signals.examined.disconnect(note)
-            assert planted & {(check, severity.name.lower()) for severity in severities}
+            assert reported & {(check, severity.name.lower()) for severity in severities}
 
         return run
 

@@ -292,7 +292,7 @@ def test_all_failures_are_reported_at_once(database):
 
 
 def test_a_lost_database_is_not_reported_as_a_mistake_in_the_file(database):
-    lost = faults.Plan("INSERT INTO inventories", [faults.lose], for_ever=True)
+    lost = faults.Plan("INSERT INTO inventories", [faults.lose], permanent=True)
     with faults.plant(database, lost), pytest.raises(errors.Unavailable):
         load(database, HOSTS)
     assert lost.injected == 2

@@ -11,7 +11,7 @@ _SIZES = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_
 
 
 def get(call: Caller, path: str) -> Any:
-    """Return the body of a reply to a GET of the newest version."""
+    """Return the body of the response to a GET in the newest version."""
     answer = call("GET", path)
     assert answer.status == 200, (path, answer)
     return answer.body
@@ -29,15 +29,15 @@ def pages(call: Caller, path: str, name: str) -> list[Any]:
 
 def providers(call: Caller) -> dict[str, dict[str, Any]]:
     """Return the documents of all providers, by uuid."""
-    listed = {provider["uuid"]: provider for provider in get(call, _PROVIDERS)["resource_providers"]}
-    return {uuid: _provider(call, listed, uuid) for uuid in listed}
+    providers_by_uuid = {provider["uuid"]: provider for provider in get(call, _PROVIDERS)["resource_providers"]}
+    return {uuid: _provider(call, providers_by_uuid, uuid) for uuid in providers_by_uuid}
 
 
-def _provider(call: Caller, listed: dict[str, Any], uuid: str) -> dict[str, Any]:
-    path, provider = f"{_PROVIDERS}/{uuid}", listed[uuid]
+def _provider(call: Caller, providers_by_uuid: dict[str, Any], uuid: str) -> dict[str, Any]:
+    path, provider = f"{_PROVIDERS}/{uuid}", providers_by_uuid[uuid]
 
     def reference(other: str | None) -> dict[str, Any] | None:
-        return other and {"uuid": other, "name": listed[other]["name"]}
+        return other and {"uuid": other, "name": providers_by_uuid[other]["name"]}
 
     return {
         "uuid": uuid,

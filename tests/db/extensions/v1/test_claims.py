@@ -1,4 +1,4 @@
-"""POST /v1/claims: the service chooses places and claims them in one call (docs: v1-claims)."""
+"""POST /v1/claims: the service chooses places and claims them (docs: v1-claims)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Cloud:
         self.database = database
         self.call = placement(database)
 
-    def host(self, name, created=None, /, **inventories):
+    def host(self, name, host=None, /, **inventories):
         """Create a root provider, and return its uuid."""
-        created = created or str(uuid.uuid4())
-        assert self("POST", "/resource_providers", {"name": name, "uuid": created}).status == 200
+        host = host or str(uuid.uuid4())
+        assert self("POST", "/resource_providers", {"name": name, "uuid": host}).status == 200
         body = {"inventories": {key: {"total": total} for key, total in inventories.items()}}
-        path = f"/resource_providers/{created}/inventories"
+        path = f"/resource_providers/{host}/inventories"
         assert self("PUT", path, {"resource_provider_generation": 0, **body}).status == 200
-        return created
+        return host
 
     def __call__(self, method, path, document=None):
         return self.call(method, path, body=document)
@@ -125,22 +125,22 @@ def test_a_move_requires_the_consumer_generation(cloud):
 
 def test_a_dry_run_request_does_not_affect_others(cloud):
     host = cloud.host("h", VCPU=1)
-    tried, real = request(dry_run=True), request()
-    tried_result, claimed = cloud.claim(tried, real).body["results"]
-    assert (tried_result["outcome"], roots_of(tried_result)) == ("found", {host})
-    assert "consumer_generation" not in tried_result
+    dry_run, real = request(dry_run=True), request()
+    dry_run_result, claimed = cloud.claim(dry_run, real).body["results"]
+    assert (dry_run_result["outcome"], roots_of(dry_run_result)) == ("found", {host})
+    assert "consumer_generation" not in dry_run_result
     assert claimed["outcome"] == "claimed"
     assert cloud.count(consumers) == 1
-    assert cloud.claim(tried).status == 409
+    assert cloud.claim(dry_run).status == 409
 
 
 def test_a_dry_run_of_a_call_writes_nothing(cloud):
     host = cloud.host("h", VCPU=1)
     document = {"requests": [request(), request()]}
-    tried = cloud("POST", "/v1/claims?dry_run=true", document)
-    assert tried.status == 200
-    assert [result["status"] for result in tried.body["dry_run"]["body"]["results"]] == [200, 409]
-    assert tried.body["room"] == {host: {"VCPU": {"capacity": 1, "used": 1, "free": 0}}}
+    answer = cloud("POST", "/v1/claims?dry_run=true", document)
+    assert answer.status == 200
+    assert [result["status"] for result in answer.body["dry_run"]["body"]["results"]] == [200, 409]
+    assert answer.body["room"] == {host: {"VCPU": {"capacity": 1, "used": 1, "free": 0}}}
     assert [cloud.count(table) for table in (consumers, allocations, claims)] == [0, 0, 0]
     document = {"requests": [request("resources=VCPU:9")]}
     assert cloud("POST", "/v1/claims?dry_run=true", document).body["dry_run"]["status"] == 409
@@ -148,10 +148,10 @@ def test_a_dry_run_of_a_call_writes_nothing(cloud):
 
 def test_new_consumers_are_placed_apart_from_listed_consumers(cloud):
     hosts = {cloud.host(name, VCPU=9) for name in "abc"}
-    [existing] = cloud.claim(request()).body["results"]
-    others = [request() for _ in range(6)]
-    results = cloud.claim(*others, apart_from=[existing["consumer"]]).body["results"]
-    assert set().union(*map(roots_of, results)) == hosts - roots_of(existing)
+    [earlier] = cloud.claim(request()).body["results"]
+    requests = [request() for _ in range(6)]
+    results = cloud.claim(*requests, apart_from=[earlier["consumer"]]).body["results"]
+    assert set().union(*map(roots_of, results)) == hosts - roots_of(earlier)
     # A listed consumer of the call is apart from all others; the others may share a tree.
     mixed = [request() for _ in range(5)]
     results = cloud.claim(*mixed, apart_from=[mixed[0]["consumer"]]).body["results"]
@@ -173,11 +173,11 @@ def test_apart_from_an_unknown_consumer_leaves_no_row(cloud):
 def test_new_consumers_are_placed_together_with_listed_consumers(cloud):
     for name in "abc":
         cloud.host(name, VCPU=4)
-    [existing] = cloud.claim(request()).body["results"]
-    others = [request() for _ in range(3)]
-    results = cloud.claim(*others, together_with=[existing["consumer"]]).body["results"]
-    assert [roots_of(result) for result in results] == [roots_of(existing)] * 3
-    assert cloud.claim(request(), together_with=[existing["consumer"]]).status == 409
+    [earlier] = cloud.claim(request()).body["results"]
+    requests = [request() for _ in range(3)]
+    results = cloud.claim(*requests, together_with=[earlier["consumer"]]).body["results"]
+    assert [roots_of(result) for result in results] == [roots_of(earlier)] * 3
+    assert cloud.claim(request(), together_with=[earlier["consumer"]]).status == 409
     assert cloud.claim(request(), together_with=[str(uuid.uuid4())]).status == 409
     joined = [request() for _ in range(4)]
     results = cloud.claim(*joined, together_with=[joined[0]["consumer"]]).body["results"]
@@ -200,7 +200,8 @@ def test_a_moved_claim_keeps_its_expiry_until_a_move_removes_it(cloud):
     assert changes == [[None, result["expires_at"]], [result["expires_at"], None]]
 
 
-def test_thousands_of_consumers_are_claimed_in_transactions_of_bounded_size(cloud):
+def test_claims_of_several_transactions_are_answered_in_order_and_placed_once(cloud):
+    """A transaction places at most 500 consumers."""
     for number in range(30):
         cloud.host(f"h{number}", VCPU=40)
     entries = [request() for _ in range(1100)]

@@ -43,12 +43,12 @@ def statements_of(crowd, *calls):
 
 
 @pytest.mark.every_database
-def test_waiting_calls_share_one_search_and_one_transaction(crowd, own_insert):
+def test_waiting_calls_share_one_search_and_one_transaction(crowd, event_inserts):
     host = crowd.host("a", VCPU=100)
     crowd.read()
     statements = statements_of(crowd, *(call() for _ in range(6)))
     # One statement more reads the ids of the consumers' rows.
-    assert len(statements) <= CLAIM + own_insert + 1, "\n".join(statements)
+    assert len(statements) <= CLAIM + event_inserts + 1, "\n".join(statements)
     assert crowd.searches == 2
     assert crowd.joined == [1, 6]
     assert crowd.outcomes == {"claimed": 7}

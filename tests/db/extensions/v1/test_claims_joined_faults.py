@@ -19,7 +19,7 @@ from tests.db.extensions.v1.test_claims_at_once import several_writers
 from tests.db.faults import Plan
 from tests.made import opened
 
-#: Calls that are carried out together, after a first call.
+#: The number of calls that are carried out together, after a first call.
 NUMBER = 3
 
 
@@ -141,7 +141,7 @@ def test_a_connection_lost_at_commit_leaves_every_outcome_unknown(trial, answer_
 
 
 def test_a_permanent_loss_of_the_database_fails_every_call(trial):
-    plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], for_ever=True)
+    plan = Plan(trial.number_of("INSERT INTO consumers"), [faults.lose], permanent=True)
     answers, holdings = trial.run(plan)
     assert statuses(answers) == [503] * NUMBER
     assert not any(map(has_unknown_outcome, answers))
@@ -150,19 +150,19 @@ def test_a_permanent_loss_of_the_database_fails_every_call(trial):
 
 def test_an_interrupted_leader_leaves_the_outcome_of_the_others_unknown(trial):
     trial.crowd.read()
-    calls, begun = [call() for _ in range(NUMBER)], []
+    calls, insertions = [call() for _ in range(NUMBER)], []
 
     def interrupt(statement):
         if statement.startswith("INSERT INTO allocations"):
-            begun.append(statement)
-            if len(begun) == 2:
+            insertions.append(statement)
+            if len(insertions) == 2:
                 raise KeyboardInterrupt
 
     with sql_hooks.statements(trial.crowd.database.engine, interrupt):
-        first, *others = trial.crowd.claim_each(*calls)
+        first, *other_answers = trial.crowd.claim_each(*calls)
     assert isinstance(first, KeyboardInterrupt)
-    assert statuses(others) == [503, 503]
-    assert all(map(has_unknown_outcome, others))
+    assert statuses(other_answers) == [503, 503]
+    assert all(map(has_unknown_outcome, other_answers))
     assert [trial.holds(body) for body in calls] == [False] * NUMBER
     trial.crowd.read()
     assert outcomes_of(trial.crowd.claim_each(*calls)) == ["claimed"] * NUMBER

@@ -29,8 +29,8 @@ def service(database):
 
 
 @pytest.fixture
-def budget(own_insert):
-    return CLAIM + own_insert
+def budget(event_inserts):
+    return CLAIM + event_inserts
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,11 @@ pytestmark = pytest.mark.every_database
 
 def test_readers_receive_each_event_once_in_order(database):
     """Ten processes read small pages, and others write; one of the writers is killed."""
-    end, (first, *others) = forks.from_new_process(read_and_write, database.url.render_as_string(hide_password=False))
+    end, (first, *other_readers) = forks.from_new_process(
+        read_and_write, database.url.render_as_string(hide_password=False)
+    )
     assert [read_event[0] for read_event in first] == list(range(1, end + 1))
-    assert all(other == first for other in others)
+    assert all(events_read == first for events_read in other_readers)
     assert database.read(lambda db: db.execute(sa.select(sa.func.count()).select_from(events)).scalar()) == len(first)
     assert final_states(database) == states_of(first)
     written = {uuid for _, _, uuid, *_ in first}
@@ -82,7 +84,7 @@ def read_and_write(url):
 def write(url, number, rounds):
     """Claim, move, release and claim again, and create and delete a provider; some of the requests are refused."""
     chance = random.Random(number)
-    own = provider_of(number)
+    provider = provider_of(number)
     with opened(url) as database:
         service = placement(database)
         for _ in range(rounds):
@@ -95,8 +97,8 @@ def write(url, number, rounds):
                 service("PUT", path, 39, moved)
                 if chance.random() < 0.7:
                     service("DELETE", path)
-            service("POST", "/resource_providers", 39, {"uuid": own, "name": own})
-            service("DELETE", f"/resource_providers/{own}")
+            service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider})
+            service("DELETE", f"/resource_providers/{provider}")
 
 
 def read(url, number, end):

@@ -276,7 +276,7 @@ def test_a_stream_ends_with_the_position_it_reached(database, monkeypatch, fails
     with contextlib.closing(EventStream(EventReader(database, LiveIndex(database), condition, 100), None)) as stream:
         pieces = iter(stream)
         assert next(pieces).startswith(b"retry")
-        with plant(database, Plan(1, [faults.lose] * fails, for_ever=True)):
+        with plant(database, Plan(1, [faults.lose] * fails, permanent=True)):
             assert [*pieces] == [b": \nid: %s\n\n" % reached.mark.encode()]
 
 
@@ -296,7 +296,7 @@ def test_requests_that_may_not_wait_share_a_page_without_reading_the_database(da
     some = reader.wait(None, 60)
     nothing = reader.wait(some.mark, 60)
     assert ([recorded.uuid for recorded in some.events], nothing.events) == ([key(1)] * 2, [])
-    with plant(database, Plan(1, [faults.lose], for_ever=True)):
+    with plant(database, Plan(1, [faults.lose], permanent=True)):
         assert [reader.wait(None, 60), reader.wait(some.mark, 60)] == [some, nothing]
         with contextlib.closing(EventStream(reader, some.mark)) as stream:
             assert [*stream][1:] == [b": \nid: %s\n\n" % some.mark.encode()]
@@ -330,7 +330,7 @@ def test_requests_that_have_waited_read_in_turn(database):
     assert reader.next_page(woken, time.monotonic() + PATIENCE) == page
     with reader.watch._turn:
         assert reader.next_page(woken, time.monotonic()).events == []
-    with plant(database, Plan(1, [faults.lose], for_ever=True)), pytest.raises(errors.Failure):
+    with plant(database, Plan(1, [faults.lose], permanent=True)), pytest.raises(errors.Failure):
         reader.next_page(page, time.monotonic() + PATIENCE)
     assert reader.next_page(woken, time.monotonic() + PATIENCE) == page, "the turn was released"
 

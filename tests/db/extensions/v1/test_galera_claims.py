@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.xdist_group("galera"), pytest.mark.long]
 
 
 class Hosts:
-    """Providers with one unit each of a resource class that no others have."""
+    """Providers with one unit each of a resource class that no other providers have."""
 
     def __init__(self, pair, number):
         self._pair, self.resource_class = pair, pair.create_name(Call("PUT", f"/resource_classes/{name('C')}"))
@@ -69,8 +69,8 @@ def test_the_same_call_at_both_nodes_places_a_consumer_once(pair):
 def test_two_claims_apart_from_each_other_are_apart(pair):
     hosts, consumers = Hosts(pair, 1), [new(), new()]
     host = hosts.uuids[0]
-    more = {hosts.resource_class: 1, "VCPU": 2}
-    body = {"resource_provider_generation": 1, "inventories": {resource_class: {"total": 2} for resource_class in more}}
+    inventories = {resource_class: {"total": 2} for resource_class in (hosts.resource_class, "VCPU")}
+    body = {"resource_provider_generation": 1, "inventories": inventories}
     assert pair.ask(Call("PUT", f"/resource_providers/{host}/inventories", body)).status == 200
     assert pair.meet(*(claiming(request(hosts.query, consumer), apart_from=consumers) for consumer in consumers)) == [
         200,
@@ -80,12 +80,12 @@ def test_two_claims_apart_from_each_other_are_apart(pair):
 
 @retry_if_missed
 @either_first
-def test_a_consumer_moves_once_or_is_released(pair, order):
+def test_a_consumer_is_released_despite_a_concurrent_move(pair, order):
     hosts, consumer = Hosts(pair, 2), new()
     assert pair.ask(claiming(request(hosts.query, consumer))).status == 200
     move = claiming(request(hosts.query, consumer, keep=False, consumer_generation=1), apart_from=[consumer])
-    statuses_found = pair.meet(*[move, releasing([consumer])][::order])
-    assert statuses_found == ([200, 200] if order == 1 else [200, 409])
+    observed = pair.meet(*[move, releasing([consumer])][::order])
+    assert observed == ([200, 200] if order == 1 else [200, 409])
     assert hosts.holders() == []
 
 
@@ -97,14 +97,14 @@ def slow_is_ahead(pair):
     """Set the clock of the slow node two hours ahead, so leases of an hour have expired there, but not elsewhere."""
     slow, _ = pair.databases
 
-    def ahead(connection):
+    def advance_clock(connection):
         connection.exec_driver_sql("SET timestamp = UNIX_TIMESTAMP(SYSDATE()) + 7200")
 
     for engine in {slow.engine, slow.reading_engine}:
-        sa.event.listen(engine, "begin", ahead)
+        sa.event.listen(engine, "begin", advance_clock)
     yield
     for engine in {slow.engine, slow.reading_engine}:
-        sa.event.remove(engine, "begin", ahead)
+        sa.event.remove(engine, "begin", advance_clock)
         engine.dispose()
 
 

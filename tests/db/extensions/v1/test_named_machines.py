@@ -25,9 +25,9 @@ def test_claims_and_consumers_name_the_node(database, name):
     claim_read = service("GET", f"/v1/claims/{ME}").body
     extended = service("POST", f"/v1/claims/{ME}/extend", body={"expires_in": 60}).body
     [consumer] = service("GET", "/v1/consumers").body["consumers"]
-    dry = {"requests": [{**CLAIM["requests"][0], "keep": False, "consumer_generation": 1}]}
-    tried = service("POST", "/v1/claims?dry_run=true", body=dry).body["dry_run"]["body"]["results"][0]
-    for document in (claimed, claim_read, extended, consumer, tried):
+    body = {"requests": [{**CLAIM["requests"][0], "keep": False, "consumer_generation": 1}]}
+    dry_run = service("POST", "/v1/claims?dry_run=true", body=body).body["dry_run"]["body"]["results"][0]
+    for document in (claimed, claim_read, extended, consumer, dry_run):
         allocation = document["allocations"][node]
         assert (allocation["name"], allocation.get("node")) == (node, name)
         assert ("node" in allocation) == (name is not None)
@@ -104,7 +104,7 @@ def test_the_sentences_of_an_explanation_name_the_node(database):
 
 def test_the_machines_that_a_call_names_are_read_by_one_statement(database):
     machines = Nodes(database)
-    created = [machines.node(f"machine-{number}") for number in range(5)]
+    uuids = [machines.node(f"machine-{number}") for number in range(5)]
     service = placement(database)
     queries = (f"resources=CUSTOM_BM:1&in_tree=machine-{number}" for number in range(5))
     entry = CLAIM["requests"][0]
@@ -112,7 +112,7 @@ def test_the_machines_that_a_call_names_are_read_by_one_statement(database):
     statements = []
     with sql_hooks.statements(database.reading_engine, statements.append):
         placed = service("POST", "/v1/claims", body=body).body["results"]
-    assert [[*result["allocations"]] for result in placed] == [[uuid] for uuid in created]
+    assert [[*result["allocations"]] for result in placed] == [[uuid] for uuid in uuids]
     assert sum(".name IN " in statement for statement in statements) == 1
 
 
@@ -144,11 +144,11 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
     service = placement(database)
     read = nodes.names_by_uuid
 
-    def names(*arguments):
-        with plant(database, Plan(1, [faults.lose], for_ever=True)):
+    def names_without_database(*arguments):
+        with plant(database, Plan(1, [faults.lose], permanent=True)):
             return read(*arguments)
 
-    monkeypatch.setattr(nodes, "names_by_uuid", names)
+    monkeypatch.setattr(nodes, "names_by_uuid", names_without_database)
     answer = service("POST", "/v1/claims", body=CLAIM)
     assert (answer.status, answer.body["claimed"]) == (200, 1)
 
@@ -156,9 +156,9 @@ def test_a_claim_is_answered_if_the_names_cannot_be_read(database, monkeypatch):
 def test_the_names_of_many_nodes_are_read_by_several_statements(database, monkeypatch):
     monkeypatch.setattr(batches, "BATCH_SIZE", 2)
     machines = Nodes(database)
-    created = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
+    names = {machines.node(f"machine-{number}"): f"machine-{number}" for number in range(5)}
     statements = []
     with sql_hooks.statements(database.reading_engine, statements.append):
-        assert database.read(nodes.names_by_uuid, [*created, key(1)]) == created
+        assert database.read(nodes.names_by_uuid, [*names, key(1)]) == names
     assert {statement.partition(" IN ")[2].count(",") + 1 for statement in statements} == {2}, statements
-    assert database.read(nodes.names_by_uuid) == created
+    assert database.read(nodes.names_by_uuid) == names

@@ -30,18 +30,18 @@ class WritersAndReaders(Writers):
         assert {provider["uuid"]: provider for provider in providers} == single_requests.providers(self.call)
         check_order(providers)
 
-    @rule(limit=LIMITS, amount=AMOUNTS, name=st.sampled_from(CLASSES), least=st.booleans())
-    def sorts(self, limit, amount, name, least):
+    @rule(limit=LIMITS, amount=AMOUNTS, name=st.sampled_from(CLASSES), ascending=st.booleans())
+    def sorts(self, limit, amount, name, ascending):
         if name not in self.classes():
             return
-        providers = self.overview(limit, f"sort={'-' if least else ''}{amount}:{name}")
+        providers = self.overview(limit, f"sort={'-' if ascending else ''}{amount}:{name}")
         check_order(providers)
         sums = {
             root: [provider["inventories"][name][amount] for provider in tree if name in provider["inventories"]]
             for root, tree in trees(self.overview()).items()
         }
         expected = [sum(sums[root]) for root in trees(providers)]
-        assert expected == sorted(expected, reverse=not least)
+        assert expected == sorted(expected, reverse=not ascending)
         assert trees(providers).keys() == {root for root in sums if sums[root]}
 
     @rule(limit=LIMITS, data=st.data())
@@ -61,13 +61,13 @@ class WritersAndReaders(Writers):
         }
         matches = self.overview(limit, *(f"{kind}={value}" for kind, value in conditions.items()))
         root = conditions.pop("root", None)
-        of_root = next(
+        root_uuid = next(
             (provider["root"]["uuid"] for provider in providers if root in (provider["uuid"], provider["name"])), None
         )
         assert trees(matches).keys() == {
             top
             for top, tree in trees(providers).items()
-            if any(meets(provider, conditions) for provider in tree) and (root is None or top == of_root)
+            if any(meets(provider, conditions) for provider in tree) and (root is None or top == root_uuid)
         }
 
     @rule(
@@ -86,37 +86,41 @@ class WritersAndReaders(Writers):
         assert len(consumers) == len({consumer["uuid"] for consumer in consumers})
         assert {consumer["uuid"]: consumer for consumer in consumers} == single_requests.consumers(self.call)
 
-    @rule(which=st.integers(0, 9), name=st.sampled_from(CLASSES), more=st.sampled_from(("", "&limit=1", "&limit=2")))
-    def filters_consumers(self, which, name, more):
+    @rule(
+        index=st.integers(0, 9), name=st.sampled_from(CLASSES), page_size=st.sampled_from(("", "&limit=1", "&limit=2"))
+    )
+    def filters_consumers(self, index, name, page_size):
         documents = [*single_requests.consumers(self.call).values()]
         providers = sorted({provider for consumer in documents for provider in consumer["allocations"]})
         if not providers:
             return
-        provider = providers[which % len(providers)]
-        every = {consumer["uuid"]: consumer for consumer in documents}
+        provider = providers[index % len(providers)]
+        consumers = {consumer["uuid"]: consumer for consumer in documents}
 
         def uuids_of(query):
-            consumers = pages(self.call, f"/v1/consumers?{query}{more}", "consumers")
-            return [consumer["uuid"] for consumer in consumers]
+            matches = pages(self.call, f"/v1/consumers?{query}{page_size}", "consumers")
+            return [consumer["uuid"] for consumer in matches]
 
-        on = {uuid for uuid, consumer in every.items() if provider in consumer["allocations"]}
-        assert sorted(uuids_of(f"provider={provider}")) == sorted(on)
-        chosen = every[sorted(on)[0]]
+        with_provider = {uuid for uuid, consumer in consumers.items() if provider in consumer["allocations"]}
+        assert sorted(uuids_of(f"provider={provider}")) == sorted(with_provider)
+        chosen = consumers[sorted(with_provider)[0]]
         for field in ("project", "user", "type"):
-            expected = sorted(uuid for uuid, consumer in every.items() if consumer[field] == chosen[field])
+            expected = sorted(uuid for uuid, consumer in consumers.items() if consumer[field] == chosen[field])
             assert sorted(uuids_of(f"{field}={chosen[field]}")) == expected
         if name in self.classes():
-            having = {uuid for uuid, consumer in every.items() if holds(consumer, name)}
-            assert sorted(uuids_of(f"class={name}")) == sorted(having)
-            here = {uuid for uuid in on if name in every[uuid]["allocations"][provider]["resources"]}
-            assert sorted(uuids_of(f"class={name}&provider={provider}")) == sorted(here)
+            with_class = {uuid for uuid, consumer in consumers.items() if holds(consumer, name)}
+            assert sorted(uuids_of(f"class={name}")) == sorted(with_class)
+            with_both = {
+                uuid for uuid in with_provider if name in consumers[uuid]["allocations"][provider]["resources"]
+            }
+            assert sorted(uuids_of(f"class={name}&provider={provider}")) == sorted(with_both)
 
-    @rule(which=st.integers(0, 9), by_name=st.booleans(), limit=st.sampled_from(("", "limit=1", "limit=2")))
-    def reads_a_tree(self, which, by_name, limit):
+    @rule(index=st.integers(0, 9), by_name=st.booleans(), limit=st.sampled_from(("", "limit=1", "limit=2")))
+    def reads_a_tree(self, index, by_name, limit):
         providers = self.overview()
         if not providers:
             return
-        chosen = providers[which % len(providers)]
+        chosen = providers[index % len(providers)]
         path = f"/v1/providers/{chosen['name' if by_name else 'uuid']}?{limit}"
         page = get(self.call, path)
         tree = trees(providers)[chosen["root"]["uuid"]]
@@ -169,12 +173,16 @@ def meets(provider, conditions):
         and ("aggregate" not in conditions or conditions["aggregate"] in provider["aggregates"])
         and (
             "over_committed" not in conditions
-            or any(over(inventory) for key, inventory in provider["inventories"].items() if name in (None, key))
+            or any(
+                is_over_committed(inventory)
+                for key, inventory in provider["inventories"].items()
+                if name in (None, key)
+            )
         )
     )
 
 
-def over(inventory):
+def is_over_committed(inventory):
     return inventory["used"] > (inventory["total"] - inventory["reserved"]) * inventory["allocation_ratio"]
 
 

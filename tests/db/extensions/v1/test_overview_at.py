@@ -167,8 +167,8 @@ def test_unrecorded_deletions_do_not_break_a_past_state(database):
     overview_of(service, at=at)
 
 
-def test_deleted_providers_are_shown_as_different_ones(database, monkeypatch):
-    """The transactions of their deletions have no position when they are read."""
+def test_deletions_without_a_position_are_undone_separately(database, monkeypatch):
+    """Each deleted provider is shown with its own data."""
     service, names = placement(database), Names()
     for name in ("host", "second"):
         assert service(*names.fill(provider(name))).status == 200
@@ -245,8 +245,8 @@ def test_a_time_before_the_history_is_refused_with_410(database):
     before = database.read(leases.now) - datetime.timedelta(hours=1)
     answer = service("GET", f"/v1/overview?at={precise(before)}")
     assert (answer.status, answer.error["code"]) == (410, "placement.v1.time_unknown")
-    begins = database.read(lambda db: db.execute(sa.select(event_order.c.at)).scalar())
-    assert precise(begins) in answer.error["detail"]
+    oldest = database.read(lambda db: db.execute(sa.select(event_order.c.at)).scalar())
+    assert precise(oldest) in answer.error["detail"]
 
 
 def test_an_event_exactly_at_the_time_is_part_of_the_state(database):
@@ -268,11 +268,11 @@ def test_all_events_with_the_same_timestamp_are_undone(database):
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
     database.recorder.order()
-    later = event_order.c.position > 1
+    is_later = event_order.c.position > 1
     with database.engine.begin() as connection:
-        rows = connection.execute(sa.select(event_order).where(later)).mappings().all()
+        rows = connection.execute(sa.select(event_order).where(is_later)).mappings().all()
         rows = sorted(({**row, "at": rows[0]["at"]} for row in rows), key=lambda row: -row["position"])
-        connection.execute(sa.delete(event_order).where(later))
+        connection.execute(sa.delete(event_order).where(is_later))
         connection.execute(sa.insert(event_order), rows)
     assert len(rows) == 2
     assert overview_of(service, at=at).keys() == {names["host"]}
@@ -286,8 +286,8 @@ def test_a_time_whose_later_events_were_pruned_is_refused(database):
     for name in ("second", "third"):
         assert service(*names.fill(provider(name))).status == 200
     database.recorder.order()
-    with opened(database.url, history=HistorySettings(max_events=1)) as small:
-        small.recorder.prune()
+    with opened(database.url, history=HistorySettings(max_events=1)) as bounded:
+        bounded.recorder.prune()
     assert service("GET", f"/v1/overview?at={at}").status == 410
 
 
@@ -353,8 +353,8 @@ def grow_older(database):
         for table in (events, event_order):
             keys = [*table.primary_key]
             for *values, at in connection.execute(sa.select(*keys, table.c.at)).all():
-                of_row = [key == value for key, value in zip(keys, values, strict=True)]
-                connection.execute(sa.update(table).where(*of_row).values(at=at - _HOUR))
+                is_row = [key == value for key, value in zip(keys, values, strict=True)]
+                connection.execute(sa.update(table).where(*is_row).values(at=at - _HOUR))
 
 
 def an_hour_before(at):

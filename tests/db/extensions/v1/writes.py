@@ -121,7 +121,7 @@ REFUSED = (
 )
 
 #: Scenarios that are also sent as dry runs.
-TRIED = ("claim places for several", "move by a claim", "release named consumers")
+DRY_RUN_NAMES = ("claim places for several", "move by a claim", "release named consumers")
 
 #: Scenarios in which a killed process could leave the most work half done.
 DEADLY = ("claim places for several", "move and claim for an hour", "release named consumers")

@@ -47,7 +47,7 @@ CONDITIONS = st.sampled_from(
 )
 #: No change of the expiry, no expiry, and an expiry after some seconds.
 EXPIRIES = st.sampled_from(({}, {"expires_in": None}, {"expires_in": 3600}))
-WHO = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
+OWNER_AND_TYPE = {"owner": st.sampled_from(OWNERS), "type_": st.sampled_from(("INSTANCE", "MIGRATION"))}
 #: Different consumers, each with the number of its query, and its number of copies.
 REQUESTS = st.lists(st.tuples(CONSUMER, SHAPE, COUNT), min_size=1, max_size=4, unique_by=lambda choice: choice[0])
 
@@ -67,7 +67,7 @@ class Pickers(Clients):
         all_or_nothing=ALL_OR_NOTHING,
         dry_call=DRY_CALL,
         expiry=EXPIRIES,
-        **WHO,
+        **OWNER_AND_TYPE,
     )
     def claims_places(
         self, requests, moved, dry_request, conditions, strategy, all_or_nothing, dry_call, expiry, owner, type_
@@ -97,7 +97,7 @@ class Pickers(Clients):
         conditions=CONDITIONS,
         expiry=EXPIRIES,
         repeated=st.booleans(),
-        **WHO,
+        **OWNER_AND_TYPE,
     )
     @when(lambda self: self.model.consumers)
     def moves_to_a_place(self, which, shape, count, strategy, belief, conditions, expiry, repeated, owner, type_):

@@ -51,17 +51,17 @@ def run_write(database, write, *, silent=False, plan=None):
 
 @each_write
 def test_replaying_the_events_results_in_the_state_of_the_tables(database, write):
-    status, of_request = run_write(database, write)
+    status, request_events = run_write(database, write)
     assert status == write.status
     assert replay.differences(replay.replay(database), replay.read(database)) == {}
     assert event_rows.without_row(database) == []
     if status >= 400 or write in REFUSED or write.name.startswith("a dry run"):
-        assert of_request == []
+        assert request_events == []
     elif write.changes:
-        assert of_request
+        assert request_events
         method, path = write.call.target.split()
         api = next((api for api in apis.ALL if api.prefix and path.startswith(api.prefix)), routes.PLACEMENT)
-        for event in of_request:
+        for event in request_events:
             assert event.request["route"].startswith(f"{method} {api.prefix}/"), event
             assert event.request["request_id"].startswith("req-")
             assert event.request["api"] == api.name
@@ -110,8 +110,8 @@ def test_an_empty_claim_records_the_expiry_of_a_lease_extended_meanwhile(databas
 
     extend(database, 3600)
     with (
-        opened(database.url) as elsewhere,
-        interleaving.just_before(database, interleaving.holding_consumers, lambda: extend(elsewhere, 7200)),
+        opened(database.url) as second_database,
+        interleaving.just_before(database, interleaving.holding_consumers, lambda: extend(second_database, 7200)),
     ):
         database.write(lambda db: ClaimSet(db, [Claim(consumer, {}, OWNER, 1)]).place())
     assert replay.untruths(database) == []

@@ -1,4 +1,4 @@
-"""Events of classes and traits."""
+"""Events of concurrent deletions of classes and traits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,15 @@ def test_two_concurrent_deletions_of_a_name_record_one_event(database, path):
     assert service("PUT", path, 39).status == 201
     table = path.split("/")[1]
 
-    def writes(statement):
+    def deletes_or_locks(statement):
         return table in statement and (statement.startswith("DELETE") or "FOR UPDATE" in statement)
 
     statuses = []
-    with opened(database.url) as elsewhere:
-        others = placement(elsewhere)
-        with interleaving.just_before(database, writes, lambda: statuses.append(others("DELETE", path, 39).status)):
+    with opened(database.url) as second_database:
+        second_service = placement(second_database)
+        with interleaving.just_before(
+            database, deletes_or_locks, lambda: statuses.append(second_service("DELETE", path, 39).status)
+        ):
             statuses.append(service("DELETE", path, 39).status)
     assert statuses == [204, 404]
     names = [event.changes["name"] for event in event_rows.following(database)]

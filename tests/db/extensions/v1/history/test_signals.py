@@ -27,7 +27,7 @@ def received(received):
         yield received
 
 
-def host(service, total=4):
+def create_host(service, total=4):
     provider = str(uuid.uuid4())
     assert service("POST", "/resource_providers", 39, {"uuid": provider, "name": provider}).status == 200
     body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": total}}}
@@ -37,7 +37,7 @@ def host(service, total=4):
 
 def test_events_are_published_by_kind_after_their_commit(database, received):
     service = placement(database)
-    provider = host(service)
+    provider = create_host(service)
     received.clear()
     assert service("PUT", f"/allocations/{uuid.uuid4()}", 39, holding([provider])).status == 204
     assert received.of("events_recorded") == [({"consumer": 1, "provider": 1},)]

@@ -13,10 +13,10 @@ from placement.extensions.v1.history.tables import usage_shares as table
 from tests.db.extensions.event_rows import key
 from tests.db.in_process import placement
 
-RACK, ZONE, EMPTY = (f"aa000000-0000-4000-8000-00000000000{number}" for number in range(3))
+RACK, ZONE, ROW = (f"aa000000-0000-4000-8000-00000000000{number}" for number in range(3))
 
 
-def provider(service, number, parent=None, aggregates=(), **totals):
+def create_provider(service, number, parent=None, aggregates=(), **totals):
     """Create a provider with inventories, and return its uuid."""
     uuid, body = key(number), {"name": f"host{number}", "uuid": key(number)}
     send(service, "POST", "/resource_providers", body | ({"parent_provider_uuid": parent} if parent else {}))
@@ -51,7 +51,7 @@ def send(service, method, path, body):
 
 
 def shares(service, by, query=""):
-    """Return the last shares (name, usage, capacity or None) by class, in the order of the reply."""
+    """Return the last shares (name, usage, capacity or None) by class, in the order of the response."""
     by_class = service("GET", f"/v1/usage?by={by}{query}").body["shares"]
     return {
         name: [
@@ -63,14 +63,14 @@ def shares(service, by, query=""):
 
 @pytest.fixture
 def service(database):
-    """Return a service with a host with two NUMA nodes in two aggregates, and a host in one of them and in another."""
+    """Return a service with a host of two NUMA nodes in RACK and ZONE, one in ZONE and ROW, and one in no aggregate."""
     service = placement(database)
-    root = provider(service, 1, aggregates=(RACK, ZONE), DISK_GB=100)
-    provider(service, 2, root, VCPU=8)
+    root = create_provider(service, 1, aggregates=(RACK, ZONE), DISK_GB=100)
+    create_provider(service, 2, root, VCPU=8)
     # This provider and its root are both in ZONE, in which it counts once.
-    provider(service, 3, root, aggregates=(ZONE,), VCPU=8)
-    provider(service, 4, aggregates=(ZONE, EMPTY), VCPU=4)
-    provider(service, 5, VCPU=1)
+    create_provider(service, 3, root, aggregates=(ZONE,), VCPU=8)
+    create_provider(service, 4, aggregates=(ZONE, ROW), VCPU=4)
+    create_provider(service, 5, VCPU=1)
     claim(service, 1, "red", _2={"VCPU": 3}, _1={"DISK_GB": 7})
     claim(service, 2, "red", _3={"VCPU": 2})
     claim(service, 3, "blue", _4={"VCPU": 4}, _3={"VCPU": 4})
@@ -93,7 +93,7 @@ def test_an_aggregate_share_is_the_usage_and_capacity_of_its_providers(database,
     sampling.take(database)
     assert shares(service, "aggregate") == {
         "DISK_GB": [(RACK, 7, 100), (ZONE, 7, 100)],
-        "VCPU": [(ZONE, 13, 20), (RACK, 9, 16), (EMPTY, 4, 4)],
+        "VCPU": [(ZONE, 13, 20), (RACK, 9, 16), (ROW, 4, 4)],
     }
 
 
