@@ -31,7 +31,7 @@ from typing import Any
 import sqlalchemy as sa
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from bench.index import Duration, show, timed
+from bench.index import Duration, duration_of, show
 from placement.db.database import Database
 from placement.db.schema import tables
 from placement.db.upkeep import standard
@@ -126,7 +126,7 @@ def measure(database: Database, index: LiveIndex, name: str, record: Record, rep
         return database.read(Choice(index.current(), record).candidate)
 
     assert (choice() is None) == (name == "none"), name
-    show(f"{name}: choice", [timed(choice) for _ in range(repeat)])
+    show(f"{name}: choice", [duration_of(choice) for _ in range(repeat)])
     requested: list[Record] = []
 
     def request() -> None:
@@ -138,7 +138,7 @@ def measure(database: Database, index: LiveIndex, name: str, record: Record, rep
 
     durations: list[Duration] = []
     for _ in range(repeat):
-        durations.append(timed(request))
+        durations.append(duration_of(request))
         end()
     show(f"{name}: request", durations)
 
@@ -154,7 +154,7 @@ def main() -> None:
         standard.insert(database)
         uuids = fill(database, options.nodes, options.fitting)
         index = LiveIndex(database)
-        show("index: load", [timed(index.current)])
+        show("index: load", [duration_of(index.current)])
         print(f"{'':<44}{'10%':>12}{'50%':>12}{'99%':>12}{'processor':>12}")
         for name, record in requests(uuids, options.fitting).items():
             measure(database, index, name, record, options.repeat)

@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from bench.index import show, timed
+from bench.index import duration_of, show
 from placement.extensions.v1.count.count import count
 from placement.extensions.v1.schemas import capacity
 from placement.http.response import encode
@@ -123,8 +123,8 @@ def measure(snapshot: Snapshot, title: str, query: SearchQuery, repeat: int) -> 
     """Print the lines of one query."""
     counted = count(query, snapshot)
     print(f"{title}: {counted.count:,}, {counted.reason}")
-    show("  count", [timed(lambda: count(query, snapshot)) for _ in range(repeat)])
-    show("  document", [timed(lambda: encode(capacity.document(counted, 1000))) for _ in range(repeat)])
+    show("  count", [duration_of(lambda: count(query, snapshot)) for _ in range(repeat)])
+    show("  document", [duration_of(lambda: encode(capacity.document(counted, 1000))) for _ in range(repeat)])
 
 
 def main() -> None:

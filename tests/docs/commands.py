@@ -229,7 +229,7 @@ def _python(words: list[str]) -> None:
     if words[:2] == ["-m", "jepsen"]:
         jepsen._parser().parse_args(words[2:])
     elif words[0] == "compare_with_original.py":
-        compare_with_original._parsed(words[1:])
+        compare_with_original._parse(words[1:])
     else:
         # book.py belongs to the tutorial, which a test runs.
         _expect(words[:2] == ["-m", "venv"] or words[0] == "book.py", "not known")
