@@ -311,4 +311,4 @@ def test_a_database_that_cannot_store_an_identity_is_searched(database, caplog):
     vcpu = resource_classes.c.name == "VCPU"
     execute(database, sa.delete(feed_instance), sa.update(resource_classes).where(vcpu).values(name="CUSTOM_ZERO"))
     assert call("GET", "/resource_providers").status == 200
-    assert "none can be inserted: Resource class ids [0] belong to other classes" in caplog.text
+    assert "inserting one failed: Resource class ids [0] belong to other classes" in caplog.text
