@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,8 @@ class _ClockJump(Nemesis):
     @contextlib.contextmanager
     def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         process, detail = self._choose(cluster, rng)
-        clock = faketime.Clock(children.run_directory() / f"clock-{rng.getrandbits(32):x}")
+        # Concurrent runs of tests share the directory, and may have equal random numbers.
+        clock = faketime.Clock(children.run_directory() / f"clock-{secrets.token_hex(8)}")
         hours = rng.choice((-1, 1)) * rng.randint(1, 48)
         environment = dict(process.environment)
         process.environment.update(clock.environment())

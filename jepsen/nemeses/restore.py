@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import secrets
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,8 @@ class RestoreBackup(Nemesis):
     @contextlib.contextmanager
     def harm(self, cluster: Cluster, rng: random.Random) -> Iterator[dict[str, Any]]:
         url = sa.make_url(cluster.database_url)
-        backup = children.run_directory() / f"backup-{url.port}-{rng.getrandbits(32):x}"
+        # Concurrent runs of tests share the directory, and may have equal random numbers.
+        backup = children.run_directory() / f"backup-{secrets.token_hex(8)}"
         _back_up(url, backup)
         try:
             yield {}
@@ -77,7 +79,12 @@ def _restore(url: sa.URL, backup: Path) -> None:
 
 
 def _copy(source: Path | str, target: Path | str) -> None:
-    with contextlib.closing(sqlite3.connect(source)) as old, contextlib.closing(sqlite3.connect(target)) as new:
+    # A missing source must not be created, as an empty database would replace the target.
+    existing = f"{Path(source).absolute().as_uri()}?mode=ro"
+    with (
+        contextlib.closing(sqlite3.connect(existing, uri=True)) as old,
+        contextlib.closing(sqlite3.connect(target)) as new,
+    ):
         old.backup(new)
 
 
