@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ import sqlalchemy as sa
 
 from jepsen.clusters.cluster import Cluster
 from jepsen.nemeses.nemesis import Nemesis
+from jepsen.nemeses.restore import copy_sqlite
 from tests.servers import ServerProcess
 
 
@@ -63,8 +63,7 @@ def _power_cut(cluster: Cluster) -> Iterator[None]:
     """At the end of the block, kill all services, and start them with the file from the beginning of the block."""
     path = Path(str(sa.make_url(cluster.database_url).database))
     copy = path.with_name(f"{path.name}-kept")
-    with contextlib.closing(sqlite3.connect(path)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
+    copy_sqlite(path, copy)
     try:
         yield
     finally:

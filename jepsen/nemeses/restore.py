@@ -59,7 +59,7 @@ def out_of_reach(cluster: Cluster) -> Iterator[None]:
 def _back_up(url: sa.URL, backup: Path) -> None:
     match url.get_backend_name():
         case "sqlite":
-            _copy(str(url.database), backup)
+            copy_sqlite(str(url.database), backup)
         case "mysql":
             _run(url, ["mariadb-dump", "--single-transaction", f"--result-file={backup}", str(url.database)])
         case "postgresql":
@@ -69,7 +69,7 @@ def _back_up(url: sa.URL, backup: Path) -> None:
 def _restore(url: sa.URL, backup: Path) -> None:
     match url.get_backend_name():
         case "sqlite":
-            _copy(str(backup), str(url.database))
+            copy_sqlite(str(backup), str(url.database))
         case "mysql":
             with backup.open() as dump:
                 _run(url, ["mariadb", str(url.database)], stdin=dump)
@@ -78,7 +78,8 @@ def _restore(url: sa.URL, backup: Path) -> None:
             _run(url, ["pg_restore", *words])
 
 
-def _copy(source: Path | str, target: Path | str) -> None:
+def copy_sqlite(source: Path | str, target: Path | str) -> None:
+    """Copy an SQLite database, which may be in use; raise sqlite3.OperationalError if the source does not exist."""
     # A missing source must not be created, as an empty database would replace the target.
     existing = f"{Path(source).absolute().as_uri()}?mode=ro"
     with (
