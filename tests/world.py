@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from placement.index.build import build
 from placement.index.records import Rows
 from placement.index.snapshot import SHARES, Snapshot
+from placement.index.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -117,4 +118,4 @@ class World:
 
     def snapshot(self) -> Snapshot:
         """Return an index of this world."""
-        return build(self.rows(), {id_: name for name, id_ in self.classes.items()})
+        return build(Tables.of(self.rows()), {id_: name for name, id_ in self.classes.items()})

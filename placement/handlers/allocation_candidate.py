@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import logging
-import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +16,9 @@ from placement import signals
 from placement.http.endpoint import endpoint
 from placement.http.request import Request
 from placement.http.response import NOW, Reply, ok
-from placement.index.snapshot import Provider, Snapshot
+from placement.index.providers import Provider, Providers
+from placement.index.slots import Slots
+from placement.index.snapshot import Snapshot
 from placement.microversion import Version
 from placement.schemas import allocation_candidate as schema
 from placement.search.find import SearchResult, Settings, find
@@ -29,7 +30,6 @@ LOG = logging.getLogger(__name__)
 _SUMMARY_SIZE, _CLASS_SIZE = 750, 300
 #: Maximum number of summaries whose size is not estimated.
 _MAX_UNESTIMATED = 500
-_CLASSES_OF, _TRAITS_OF = operator.attrgetter("classes"), operator.attrgetter("traits")
 
 
 @endpoint(
@@ -103,22 +103,24 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
             len(result.candidates),
         )
         slots = _summarized_slots(result, content, None) or []
+    rows = np.array(slots, dtype=np.intp)
+    uuids = dict(zip(slots, result.snapshot.providers.uuids(rows), strict=True))
     document = {
-        "allocation_requests": list(_allocation_requests(result, content)),
-        "provider_summaries": dict(_summaries(result.snapshot, slots, content, result.query.resource_classes)),
+        "allocation_requests": list(_allocation_requests(result, content, uuids)),
+        "provider_summaries": dict(_summaries(result, content, rows, uuids)),
     }
     return PresentedCandidates(document, shortage)
 
 
 def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:
     """Return the result cut to the first candidates whose summaries fit into the remaining memory, at least one."""
-    forest, providers = result.snapshot.forest, _providers(result.snapshot)
-    trees = content.trees and bool(forest.members)
+    forest, provider = result.snapshot.forest, result.snapshot.provider
+    trees = content.trees and bool(len(forest.children))
     memory, summarized = result.remaining_memory, set[int]()
     for count, candidate in enumerate(result.candidates):
-        used = {providers[slot].root for slot in candidate.amounts} if trees else set(candidate.amounts)
+        used = {provider(slot).root for slot in candidate.amounts} if trees else set(candidate.amounts)
         for slot in used - summarized:
-            memory -= sum(_size(providers[member]) for member in (forest.tree(slot) if trees else (slot,)))
+            memory -= sum(_size(provider(member)) for member in (forest.tree(slot) if trees else (slot,)))
         summarized |= used
         if memory < 0 < count:
             return result._replace(candidates=result.candidates[:count])
@@ -135,8 +137,7 @@ def _traits_size(traits: frozenset[str]) -> int:
     return sum(map(len, traits)) + 3 * len(traits)
 
 
-def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dict[str, Any]]:
-    providers = _providers(result.snapshot)
+def _allocation_requests(result: SearchResult, content: Content, uuids: Mapping[int, str]) -> Iterator[dict[str, Any]]:
     # Candidates share equal amounts, so they can also share the presented objects.
     shared: dict[int, dict[str, Any]] = {}
     for amounts, mappings in result.candidates:
@@ -145,7 +146,7 @@ def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dic
             resources = shared.get(id(supplied))
             if resources is None:
                 resources = shared[id(supplied)] = {"resources": supplied}
-            allocations[providers[slot].uuid] = resources
+            allocations[uuids[slot]] = resources
         if content.listed:
             allocations = [
                 {"resource_provider": {"uuid": uuid}, **resources} for uuid, resources in allocations.items()
@@ -153,16 +154,11 @@ def _allocation_requests(result: SearchResult, content: Content) -> Iterator[dic
         if not content.mappings:
             yield {"allocations": allocations}
             continue
-        uuids: dict[str, list[str]] = {}
+        servers: dict[str, list[str]] = {}
         for suffix, slots in mappings.items():
             # Most groups have one provider, and a comprehension would double the time of this function.
-            uuids[suffix] = [providers[slots[0]].uuid] if len(slots) == 1 else [providers[slot].uuid for slot in slots]
-        yield {"allocations": allocations, "mappings": uuids}
-
-
-def _providers(snapshot: Snapshot) -> Sequence[Provider]:
-    """Return the providers by slot, without None: no slot of a search is empty."""
-    return cast("Sequence[Provider]", snapshot.providers)
+            servers[suffix] = [uuids[slots[0]]] if len(slots) == 1 else [uuids[slot] for slot in slots]
+        yield {"allocations": allocations, "mappings": servers}
 
 
 def _summarized_slots(result: SearchResult, content: Content, memory: int | None) -> list[int] | None:
@@ -175,21 +171,22 @@ def _summarized_slots(result: SearchResult, content: Content, memory: int | None
     for candidate in result.candidates:
         used.update(candidate.amounts)
     forest = result.snapshot.forest
-    if content.trees and forest.members:
+    if content.trees and len(forest.children):
         for root in set(forest.roots(np.fromiter(used, np.intp)).tolist()):
             used.update(forest.tree(root))
             if memory is not None and len(used) * _SUMMARY_SIZE > memory:
                 return None
     slots = sorted(used)
-    if memory is not None and len(slots) > _MAX_UNESTIMATED and _sizes(_providers(result.snapshot), slots) > memory:
+    if memory is not None and len(slots) > _MAX_UNESTIMATED and _sizes(result.snapshot.providers, slots) > memory:
         return None
     return slots
 
 
-def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
+def _sizes(providers: Providers, slots: Sequence[int]) -> int:
     """Return the approximate bytes of these summaries."""
-    classes = Counter(map(len, map(_CLASSES_OF, map(providers.__getitem__, slots))))
-    traits = Counter(map(_TRAITS_OF, map(providers.__getitem__, slots)))
+    rows = np.array(slots, dtype=np.intp)
+    classes = Counter(map(len, providers.classes(rows)))
+    traits = Counter(providers.traits(rows))
     return (
         _SUMMARY_SIZE * len(slots)
         + sum(_CLASS_SIZE * number * count for number, count in classes.items())
@@ -198,48 +195,45 @@ def _sizes(providers: Sequence[Provider], slots: Sequence[int]) -> int:
 
 
 def _summaries(
-    snapshot: Snapshot, slots: Sequence[int], content: Content, requested: frozenset[str]
+    result: SearchResult, content: Content, rows: Slots, uuids: Mapping[int, str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the summaries of these providers, with their uuid."""
-    providers = _providers(snapshot)
-    # Sorted names by set of traits: many providers have equal traits.
-    traits: dict[frozenset[str], list[str]] = {}
-    # Slots by classes: providers with equal classes are looked up together.
+    """Yield the summaries of the providers in these slots, with their uuid."""
+    snapshot = result.snapshot
+    # Positions by classes: providers with equal classes are looked up together.
     by_classes: dict[tuple[int, ...], list[int]] = {}
-    for slot in slots:
-        by_classes.setdefault(providers[slot].classes, []).append(slot)
-    for classes, members in by_classes.items():
-        for slot, resources in zip(members, _resources(snapshot, classes, members, content, requested), strict=True):
-            provider = providers[slot]
-            if not content.traits:
-                yield provider.uuid, {"resources": resources}
-                continue
-            names = traits.get(provider.traits)
-            if names is None:
-                names = traits[provider.traits] = sorted(provider.traits, key=snapshot.trait_ids.__getitem__)
-            if not content.trees:
-                yield provider.uuid, {"resources": resources, "traits": names}
-                continue
-            summary = {
-                "resources": resources,
-                "traits": names,
-                "parent_provider_uuid": providers[provider.parent].uuid if provider.parent >= 0 else None,
-                "root_provider_uuid": providers[provider.root].uuid,
-            }
-            yield provider.uuid, summary
+    for position, classes in enumerate(snapshot.providers.classes(rows)):
+        by_classes.setdefault(classes, []).append(position)
+    # Sorted names by set of traits: many providers have equal traits.
+    names: dict[frozenset[str], list[str]] = {}
+    for classes, positions in by_classes.items():
+        members = rows[positions]
+        documents: list[dict[str, Any]] = [
+            {"resources": resources}
+            for resources in _resources(snapshot, classes, members, content, result.query.resource_classes)
+        ]
+        if content.traits:
+            for document, traits in zip(documents, snapshot.providers.traits(members), strict=True):
+                if traits not in names:
+                    names[traits] = sorted(traits, key=snapshot.trait_ids.__getitem__)
+                document["traits"] = names[traits]
+        if content.trees:
+            parents, roots = snapshot.providers.parents(members).tolist(), snapshot.forest.roots(members).tolist()
+            for document, parent, root in zip(documents, parents, roots, strict=True):
+                document["parent_provider_uuid"] = uuids[parent] if parent >= 0 else None
+                document["root_provider_uuid"] = uuids[root]
+        yield from zip(map(uuids.__getitem__, members.tolist()), documents, strict=True)
 
 
 def _resources(
-    snapshot: Snapshot, classes: Sequence[int], slots: Sequence[int], content: Content, requested: frozenset[str]
+    snapshot: Snapshot, classes: Sequence[int], slots: Slots, content: Content, requested: frozenset[str]
 ) -> Iterable[dict[str, Any]]:
     """Return capacity and usage by class for each of these providers, which have the same classes."""
-    rows = np.array(slots, dtype=np.intp)
     documents: list[dict[str, Any]] = [{} for _ in slots]
     for class_id in classes:
         # A class has no name if it was deleted while another client added an inventory of it.
         name = snapshot.class_names.get(class_id)
         if name is not None and (content.every_class or name in requested):
-            amounts = snapshot.columns[class_id].capacity_and_usage(rows)
+            amounts = snapshot.columns[class_id].capacity_and_usage(slots)
             for resources, capacity, used in zip(documents, *amounts, strict=True):
                 resources[name] = {"capacity": capacity, "used": used}
     return documents

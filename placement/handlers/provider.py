@@ -6,6 +6,8 @@ import uuid as uuid_module
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from placement import errors
 from placement import microversion as mv
 from placement.db.writes.transaction import Transaction
@@ -39,7 +41,7 @@ def list_providers(req: Request) -> Reply:
     documents = _documents(req, snapshot, slots)
     if req.version < mv.CACHE_HEADERS:
         return json_list("resource_providers", documents)
-    ids = None if len(slots) == len(snapshot) else [snapshot.provider(slot).id for slot in slots]
+    ids = None if len(slots) == len(snapshot) else snapshot.providers.ids(np.array(slots, dtype=np.intp)).tolist()
     modified = newest_date([req.read(lambda db: ResourceProvider.newest_change(db, ids))])
     return json_list("resource_providers", documents, modified)
 
@@ -98,11 +100,21 @@ def delete(req: Request, uuid: str) -> Reply:
 
 def _documents(req: Request, snapshot: Snapshot, slots: Iterable[int]) -> Iterator[dict[str, Any]]:
     """Yield the providers in these slots of the index, as this version shows them."""
-    for slot in slots:
-        provider = snapshot.provider(slot)
-        root = snapshot.provider(provider.root).uuid
-        parent = snapshot.provider(provider.parent).uuid if provider.parent >= 0 else None
-        yield _document(req, provider.uuid, provider.name, snapshot.generations.item(slot), parent, root)
+    providers = snapshot.providers
+    rows = np.array(slots, dtype=np.intp)
+    parents = providers.parents(rows)
+    has_parent = parents >= 0
+    parent_uuids: list[str | None] = [None] * len(rows)
+    for position, uuid in zip(np.flatnonzero(has_parent).tolist(), providers.uuids(parents[has_parent]), strict=True):
+        parent_uuids[position] = uuid
+    columns = (
+        providers.uuids(rows),
+        providers.names(rows),
+        snapshot.generations[rows].tolist(),
+        parent_uuids,
+        providers.uuids(snapshot.forest.roots(rows)),
+    )
+    return (_document(req, *values) for values in zip(*columns, strict=True))
 
 
 def _present(req: Request, provider: ResourceProvider) -> dict[str, Any]:

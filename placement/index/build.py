@@ -1,39 +1,43 @@
-"""Construction of a snapshot from rows."""
+"""Construction of a snapshot from the rows of a database."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placement.index import inconsistent
-from placement.index.column import Column, capacity_and_ratio
-from placement.index.forest import Forest
-from placement.index.records import Numbers, Rows
-from placement.index.slots import SlotSet
-from placement.index.snapshot import Provider, Snapshot
+from placement.index import inconsistent, packed_uuids
+from placement.index.arrays import Arrays, joined, part
+from placement.index.column import Column, capacity_and_ratio, column_arrays
+from placement.index.forest import Forest, forest_arrays
+from placement.index.key_index import key_arrays
+from placement.index.member_sets import intern_sets
+from placement.index.patched import PatchedArray
+from placement.index.providers import ProviderArrays, Providers
+from placement.index.slot_sets import SlotSets, slot_set_arrays
+from placement.index.slots import Slots
+from placement.index.snapshot import Snapshot
+from placement.index.tables import NULL, Integers, Tables
+from placement.index.texts import Texts
 
 #: Spare slots of a snapshot, so that its arrays need not grow with every new provider: a constant, and one for every
 #: _PROVIDERS_PER_SPARE_SLOT providers.
 SPARE_SLOTS = 64
 _PROVIDERS_PER_SPARE_SLOT = 8
 
-Matrix = npt.NDArray[np.float64]
 
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value", bound=Hashable)
+class Names(NamedTuple):
+    """The names in a snapshot."""
 
-
-class _Interner:
-    """A function that returns one object for equal values: 100,000 hosts have only a few different sets of traits."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, Any] = {}
-
-    def __call__(self, value: Value) -> Value:
-        return self._known.setdefault(value, value)  # type: ignore[no-any-return]
+    #: Names of resource classes by id.
+    classes: Mapping[int, str]
+    #: Ids by name, of all traits of providers.
+    trait_ids: Mapping[str, int]
+    #: The traits and aggregates of providers, to which the arrays refer by number.
+    traits: list[str]
+    aggregates: list[str]
 
 
 def slots_for(count: int) -> int:
@@ -41,34 +45,51 @@ def slots_for(count: int) -> int:
     return count + count // _PROVIDERS_PER_SPARE_SLOT + SPARE_SLOTS
 
 
-def group(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Group the second elements of the pairs by the first."""
-    groups: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
-
-def build(rows: Rows, class_names: Mapping[int, str]) -> Snapshot:
+def build(tables: Tables, class_names: Mapping[int, str]) -> Snapshot:
     """Return a snapshot of all providers."""
-    provider_rows = sorted(rows.providers)
+    return from_arrays(*build_arrays(tables, class_names))
+
+
+def from_arrays(arrays: Arrays, names: Names) -> Snapshot:
+    """Return the snapshot that consists of these arrays, which are not copied."""
     snapshot = Snapshot()
-    snapshot.by_id = {row[0]: slot for slot, row in enumerate(provider_rows)}
-    snapshot.by_uuid = {row[1]: slot for slot, row in enumerate(provider_rows)}
-    snapshot.class_names, snapshot.class_ids = name_classes(class_names)
-    snapshot.free_slots = ()
-    size = slots_for(len(provider_rows))
-    snapshot.generations = np.zeros(size, dtype=np.int64)
-    snapshot.generations[: len(provider_rows)] = [row[3] or 0 for row in provider_rows]
-    inventories = matrix(rows.inventories, 8)
-    snapshot.providers = _providers(provider_rows, inventories, rows, snapshot.by_id)
-    snapshot.forest = Forest.of_roots([provider.root for provider in snapshot.providers if provider], size)
-    ids = np.array([row[0] for row in provider_rows], dtype=np.int64)
-    snapshot.columns = _columns(inventories, matrix(rows.usages, 3), ids, size)
-    snapshot.trait_ids = dict(rows.trait_ids)
-    snapshot.traits = _sets(rows.traits, snapshot.by_id, size)
-    snapshot.aggregates = _sets(rows.aggregates, snapshot.by_id, size)
+    forest = part(arrays, "forest")
+    providers = ProviderArrays(part(arrays, "providers"), forest["root"], names.traits, names.aggregates)
+    snapshot.providers = Providers(providers, {})
+    snapshot.generations = PatchedArray(arrays["generations"])
+    snapshot.forest = Forest(forest, {})
+    columns = part(arrays, "columns")
+    class_ids = {int(name.partition("/")[0]) for name in columns}
+    snapshot.columns = {class_id: Column.from_arrays(part(columns, str(class_id))) for class_id in sorted(class_ids)}
+    snapshot.traits = SlotSets.from_arrays(part(arrays, "traits"), names.traits)
+    snapshot.aggregates = SlotSets.from_arrays(part(arrays, "aggregates"), names.aggregates)
+    snapshot.trait_ids = names.trait_ids
+    snapshot.class_names, snapshot.class_ids = name_classes(names.classes)
     return snapshot
+
+
+def build_arrays(tables: Tables, class_names: Mapping[int, str]) -> tuple[Arrays, Names]:
+    """Return the arrays of a snapshot of all providers, and the names to which they refer."""
+    size = slots_for(len(tables.ids))
+    parents, roots = inconsistent.parents_and_roots(tables)
+    trait_pairs, traits = _members(tables.ids, tables.traits, tables.trait_names, "trait")
+    aggregate_pairs, aggregates = _members(tables.ids, tables.aggregates, tables.aggregate_names, "aggregate")
+    class_pairs, columns = _columns(tables, size)
+    sets = {"classes": class_pairs, "traits": trait_pairs, "aggregates": aggregate_pairs}
+    parts = {
+        "providers": {
+            **_providers(tables, parents),
+            **joined({name: intern_sets(_sorted(pairs), len(tables.ids)) for name, pairs in sets.items()}),
+        },
+        "forest": forest_arrays(roots, size),
+        "columns": columns,
+        "traits": slot_set_arrays(_sorted(trait_pairs, 1), len(traits), size),
+        "aggregates": slot_set_arrays(_sorted(aggregate_pairs, 1), len(aggregates), size),
+    }
+    ids = {name: id_ for id_, name in tables.trait_names.items() if name is not None}
+    names = Names(dict(class_names), ids, traits, aggregates)
+    generations = np.where(tables.generations == NULL, 0, tables.generations)
+    return {**joined(parts), "generations": generations}, names
 
 
 def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[str, int]]:
@@ -76,61 +97,75 @@ def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[s
     return dict(class_names), {name: class_id for class_id, name in class_names.items()}
 
 
-def matrix(rows: Numbers, columns: int) -> Matrix:
-    """Return the rows as an array of floats, which represent every id and amount exactly."""
-    return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
+def _sorted(pairs: Integers, by: int = 0) -> Integers:
+    """Return the pairs sorted by one of the two numbers, and then by the other one."""
+    return pairs[np.lexsort((pairs[:, 1 - by], pairs[:, by]))]
 
 
-def _providers(
-    provider_rows: inconsistent.ProviderRows,
-    inventories: Matrix,
-    rows: Rows,
-    by_id: Mapping[int, int],
-) -> list[Provider | None]:
-    traits, aggregates = group(rows.traits), group(rows.aggregates)
-    classes = group(inventories[:, :2].astype(np.int64).tolist())
-    intern = _Interner()
-    parent_of, root_of = inconsistent.parents_and_roots(provider_rows)
-    return [
-        Provider(
-            id=provider_id,
-            uuid=uuid,
-            name=name,
-            parent=-1 if (parent_id := parent_of[provider_id]) is None else by_id[parent_id],
-            root=by_id[root_of[provider_id]],
-            classes=intern(tuple(sorted(classes.get(provider_id, ())))),
-            traits=intern(frozenset(traits.get(provider_id, ()))),
-            aggregates=intern(frozenset(aggregates.get(provider_id, ()))),
-        )
-        for provider_id, uuid, name, *_ in provider_rows
-    ]
+def _providers(tables: Tables, parents: Slots) -> Arrays:
+    slots = np.arange(len(tables.ids))
+    uuids, is_packed = packed_uuids.pack(tables.uuids)
+    others = np.flatnonzero(~is_packed)
+    other_uuids = Texts.of(tables.uuids.select(others))
+    named = ~tables.nameless
+    indexes: dict[str, Arrays] = {
+        "by_uuid": key_arrays(packed_uuids.hashes(uuids[is_packed]), slots[is_packed]),
+        "by_name": key_arrays(tables.names.hashes()[named], slots[named]),
+        "names": {"data": tables.names.data, "offsets": tables.names.offsets},
+        "other_uuids": {"data": other_uuids.data, "offsets": other_uuids.offsets},
+    }
+    return {
+        "ids": tables.ids,
+        "uuids": uuids,
+        "other_slots": others,
+        "nameless": tables.nameless,
+        "parents": parents,
+        **joined(indexes),
+    }
 
 
-def _columns(
-    inventories: Matrix, usages: Matrix, ids: np.ndarray[Any, np.dtype[np.int64]], size: int
-) -> dict[int, Column]:
-    """Return the columns by class id.
+def _slots_of(ids: Integers, provider_ids: npt.NDArray[np.number]) -> tuple[Slots, npt.NDArray[np.bool_]]:
+    """Return the slots of the providers with these ids, and a mask of the ids that exist; the others are left out."""
+    if not len(ids):
+        return np.empty(0, np.intp), np.zeros(len(provider_ids), np.bool_)
+    slots = np.minimum(np.searchsorted(ids, provider_ids), len(ids) - 1)
+    exists = ids[slots] == provider_ids
+    return slots[exists], exists
+
+
+def _members(ids: Integers, rows: Integers, names: Mapping[int, str | None], kind: str) -> tuple[Integers, list[str]]:
+    """Return rows of slot and number of a name, and the names.
 
     Args:
-        ids: The id of each slot, ascending.
+        ids: The ids of all providers, ascending.
+        rows: Rows of provider id and trait id, or aggregate id.
+        names: The traits or aggregates by id.
+        kind: The kind of the names, for messages.
     """
+    rows = inconsistent.with_names(rows, names, kind)
+    slots, exists = _slots_of(ids, rows[:, 0])
+    named_ids, numbers = np.unique(rows[exists, 1], return_inverse=True)
+    return np.stack((slots, numbers), axis=1), [names[named_id] or "" for named_id in named_ids.tolist()]
+
+
+def _columns(tables: Tables, size: int) -> tuple[Integers, Arrays]:
+    """Return rows of slot and class id for all inventories, and the arrays of the columns."""
+    slots, exists = _slots_of(tables.ids, tables.inventories[:, 0])
+    classes = tables.inventories[exists, 1].astype(np.int64)
+    usage_slots, exists_usage = _slots_of(tables.ids, tables.usages[:, 0])
+    usage_classes, usages = tables.usages[exists_usage, 1], tables.usages[exists_usage, 2]
     columns = {}
-    for class_id in np.unique(inventories[:, 1]):
-        of_class = inventories[inventories[:, 1] == class_id]
-        of_class = of_class[np.isin(of_class[:, 0], ids)]
-        of_class = of_class[np.argsort(of_class[:, 0], kind="stable")]
-        provider_id, _, total, reserved, min_unit, max_unit, step_size, ratio = of_class.T
-        used = np.zeros(len(of_class))
-        usage = usages[(usages[:, 1] == class_id) & np.isin(usages[:, 0], provider_id)]
-        used[np.searchsorted(provider_id, usage[:, 0])] = usage[:, 2]
+    for class_id in np.unique(classes).tolist():
+        of_class = classes == class_id
+        class_slots = slots[of_class]
+        order = np.argsort(class_slots, kind="stable")
+        rows = np.flatnonzero(exists)[of_class][order]
+        total, reserved, min_unit, max_unit, step_size, ratio = tables.inventories[rows, 2:].T
+        used = np.zeros(size)
+        used_here = usage_classes == class_id
+        used[usage_slots[used_here]] = usages[used_here]
         capacity, ratio = capacity_and_ratio(total, reserved, ratio)
-        slots = np.searchsorted(ids, provider_id)
-        columns[int(class_id)] = Column(
-            slots, (capacity, used, min_unit, max_unit, step_size, total, reserved, ratio), size
-        )
-    return columns
-
-
-def _sets(rows: Iterable[tuple[int, str]], by_id: Mapping[int, int], size: int) -> dict[str, SlotSet]:
-    members = group((name, by_id[provider_id]) for provider_id, name in rows if provider_id in by_id)
-    return {name: SlotSet.from_slots(np.sort(np.array(slots, dtype=np.intp)), size) for name, slots in members.items()}
+        class_slots = class_slots[order]
+        fields = (capacity, used[class_slots], min_unit, max_unit, step_size, total, reserved, ratio)
+        columns[str(class_id)] = column_arrays(class_slots, fields, size)
+    return np.stack((slots, classes), axis=1), joined(columns)

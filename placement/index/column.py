@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from placement.index.slots import EMPTY, Mask, Slots, SlotSet
+from placement.index.arrays import Arrays
+from placement.index.patched import merge_rows
+from placement.index.slots import EMPTY, Mask, Slots, SlotSet, is_sparse, positions_in
 from placement.objects import capacity as rule
 
-Arrays = tuple[npt.NDArray[Any], ...]
+#: The fields of ``Amounts``, each as an array.
+Fields = tuple[npt.NDArray[Any], ...]
 
 #: Maximum amount that the database stores, and so the maximum of one allocation.
 _MAX_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
-#: The number of slots per row above which a column is sparse.
-_SPARSE_RATIO = 8
 
 
 class Amounts(NamedTuple):
@@ -92,110 +93,164 @@ class Totals(NamedTuple):
     reserved: float = 0.0
 
 
+class _Rows:
+    """Inventories as arrays.  Row n belongs to slot n if they are dense, and to the n-th of ``slots`` if sparse."""
+
+    __slots__ = ("_totals", "fields", "has_steps", "slots")
+
+    def __init__(self, fields: Fields, slots: Slots | None) -> None:
+        self.fields = fields
+        self.slots = slots
+        #: Whether any step size differs from 1.
+        self.has_steps = bool((fields[4] != 1).any())
+        self._totals: Totals | None = None
+
+    def __len__(self) -> int:
+        return len(self.fields[0])
+
+    def row(self, slot: int) -> int | None:
+        """Return the row of a slot, or None."""
+        if self.slots is None:
+            return slot if slot < len(self) else None
+        row = int(np.searchsorted(self.slots, slot))
+        return row if row < len(self.slots) and self.slots[row] == slot else None
+
+    def rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
+        """Return the row of each slot, and a mask of the slots that have a row; None if all have one."""
+        if self.slots is None:
+            if len(slots) and slots.max() >= len(self):
+                return np.minimum(slots, max(len(self) - 1, 0)), slots < len(self)
+            return slots, None
+        return positions_in(self.slots, slots)
+
+    def fits(self, amount: int) -> Mask:
+        """Return a mask of the rows where the amount fits."""
+        return _fits(amount, self.fields, self.has_steps)
+
+    def totals(self) -> Totals:
+        """Return the sums; computed once, since the rows outlive many snapshots."""
+        if self._totals is None:
+            self._totals = _totals(self.fields)
+        return self._totals
+
+
+def _fits(amount: int, fields: Fields, has_steps: bool) -> Mask:
+    capacity, used, min_unit, max_unit, step_size = fields[:_FIT_FIELDS]
+    # Division is slow, and step sizes other than 1 are rare.
+    fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if has_steps else 1)
+    return fitting
+
+
+def _totals(fields: Fields) -> Totals:
+    capacity, used, *_, reserved, _ = fields  # the fields of ABSENT summed here are 0
+    return Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
+
+
 class Column:
-    """An immutable column.  Row n belongs to slot n if it is dense, and to the n-th of ``_slots`` if it is sparse."""
+    """An immutable column: rows that columns share, and the rows of the slots that have changed since."""
 
-    __slots__ = ("_arrays", "_has_steps", "_slots", "_totals")
+    __slots__ = ("_changed_slots", "_changes", "_rows")
 
-    def __init__(self, slots: Slots, arrays: Arrays, size: int) -> None:
-        """Build a column; it is sparse if few providers have the class.
+    def __init__(self, rows: _Rows, changed_slots: Slots, changes: Fields) -> None:
+        """Store the rows; ``from_arrays`` and ``empty`` create columns.
 
         Args:
-            slots: The slots of the providers with inventory in the class, ascending.
-            arrays: The values of each field of Amounts, in the order of the slots.
-            size: The number of slots of the snapshot.
+            rows: The shared rows.
+            changed_slots: The slots that have changed, sorted.
+            changes: The present amounts of these slots; ABSENT without inventory.
         """
-        self._slots: Slots | None = slots
-        arrays = (*arrays[:2], *map(clamp, arrays[2:-1]), arrays[-1])
-        self._arrays = tuple(array.astype(kind) for array, kind in zip(arrays, _TYPES, strict=True))
-        steps = self._arrays[4]
-        steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
-        #: Whether any step size differs from 1.
-        self._has_steps = bool((self._arrays[4] != 1).any())
-        self._totals: Totals | None = None
-        if len(slots) * _SPARSE_RATIO >= size:
-            self._make_dense(size)
+        self._rows = rows
+        self._changed_slots = changed_slots
+        self._changes = changes
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Column:
+        """Return the column of the arrays that ``column_arrays`` returns."""
+        rows = _Rows(tuple(arrays[field] for field in Amounts._fields), arrays.get("slots"))
+        return cls(rows, np.empty(0, np.intp), _NO_ROWS)
 
     @classmethod
     def empty(cls) -> Column:
         """Return the column of a class that no provider has."""
-        return cls(np.empty(0, np.intp), (np.empty(0),) * len(_TYPES), 1)
+        slots = np.empty(0, np.intp)
+        return cls(_Rows(_NO_ROWS, slots), slots, _NO_ROWS)
 
-    def _make_dense(self, size: int) -> None:
-        """Add a row for every slot without one; to be called only while this column is built."""
-        dense = []
-        for array, absent in zip(self._arrays, ABSENT, strict=True):
-            wide = np.full(size, absent, dtype=array.dtype)
-            wide[slice(0, len(array)) if self._slots is None else self._slots] = array
-            dense.append(wide)
-        self._arrays, self._slots = tuple(dense), None
+    @property
+    def changes(self) -> int:
+        """The number of slots that differ from the shared rows."""
+        return len(self._changed_slots)
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self._arrays[0])
-
-    def _copy(self, arrays: Arrays, slots: Slots | None, has_steps: bool) -> Column:
-        column = Column.__new__(Column)
-        column._arrays, column._slots, column._has_steps, column._totals = arrays, slots, has_steps, None
-        return column
+    def __bool__(self) -> bool:
+        """Whether any provider may have inventory in the class."""
+        return bool(len(self._rows) or len(self._changed_slots))
 
     # --- reading ---
 
     def fitting_slots(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
-        if amount > _MAX_AMOUNT or not len(self):
+        if amount > _MAX_AMOUNT or not self:
             return EMPTY
         slots = slots.compact()
         if slots.is_sparse:
-            return SlotSet.sparse(self._fitting_slots(amount, slots.slots()))
-        if self._slots is not None:
-            return SlotSet.sparse(self._slots[self._fits(amount, self._arrays)]) & slots
-        fitting = self._fits(amount, self._arrays)
-        # The snapshot may have more slots than the one for which the column was built.
-        return slots & SlotSet.dense(fitting).resize(slots.size)
+            members = slots.slots()
+            fields = self._fields(members, _FIT_FIELDS)
+            return SlotSet.sparse(members[_fits(amount, fields, self._has_steps())])
+        fitting = self._rows.fits(amount)
+        changed_slots, changed_fitting = self._changed_slots, _fits(amount, self._changes, self._has_steps())
+        if self._rows.slots is None:
+            if len(fitting) != slots.size:
+                # The snapshot may have more slots than the one for which the rows were built.
+                fitting = SlotSet.dense(fitting).mask(slots.size)
+            fitting[changed_slots] = changed_fitting
+            return slots & SlotSet.dense(fitting)
+        fitting_slots = self._rows.slots[fitting]
+        if len(changed_slots):
+            unchanged = fitting_slots[~positions_in(changed_slots, fitting_slots)[1]]
+            fitting_slots = np.sort(np.concatenate((unchanged, changed_slots[changed_fitting])))
+        return SlotSet.sparse(fitting_slots) & slots
 
-    def _fitting_slots(self, amount: int, slots: Slots) -> Slots:
-        rows, present = self._rows(slots)
-        fitting = self._fits(amount, tuple(array.take(rows) for array in self._arrays[:_FIT_FIELDS]))
-        return slots[fitting if present is None else fitting & present]
+    def _has_steps(self) -> bool:
+        return self._rows.has_steps or bool((self._changes[4] != 1).any())
 
-    def _fits(self, amount: int, arrays: Arrays) -> Mask:
-        capacity, used, min_unit, max_unit, step_size = arrays[:_FIT_FIELDS]
-        # Division is slow, and step sizes other than 1 are rare.
-        fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if self._has_steps else 1)
-        return fitting
-
-    def _rows(self, slots: Slots) -> tuple[Slots, Mask | None]:
-        """Return the row of each slot, and a mask of the slots that have a row; None if all have one."""
-        if self._slots is None:
-            if len(slots) and slots[-1] >= len(self):
-                return np.minimum(slots, len(self) - 1), slots < len(self)
-            return slots, None
-        rows = np.minimum(np.searchsorted(self._slots, slots), len(self._slots) - 1)
-        return rows, self._slots[rows] == slots
-
-    def _row(self, slot: int) -> int | None:
-        """Return the row of a slot, or None."""
-        if self._slots is None:
-            return slot if slot < len(self) else None
-        row = int(np.searchsorted(self._slots, slot))
-        return row if row < len(self._slots) and self._slots[row] == slot else None
+    def _fields(self, slots: Slots, count: int = len(ABSENT)) -> Fields:
+        """Return the first ``count`` fields of these slots; those of ABSENT for a slot without inventory."""
+        rows, present = self._rows.rows(slots)
+        if not len(self._rows):
+            present = np.zeros(len(slots), np.bool_)
+            fields = [
+                np.full(len(slots), value, kind) for value, kind in zip(ABSENT[:count], _TYPES[:count], strict=True)
+            ]
+        else:
+            fields = [field.take(rows) for field in self._rows.fields[:count]]
+        if present is not None and not present.all():
+            for field, absent in zip(fields, ABSENT, strict=False):
+                field[~present] = absent
+        if len(self._changed_slots):
+            positions, is_changed = positions_in(self._changed_slots, slots)
+            positions = positions[is_changed]
+            for field, changes in zip(fields, self._changes, strict=False):
+                field[is_changed] = changes[positions]
+        return tuple(fields)
 
     def amounts(self, slot: int) -> Amounts:
         """Return the amounts of one provider; they equal ABSENT if it has no inventory in the class."""
-        row = self._row(slot)
+        position = int(np.searchsorted(self._changed_slots, slot))
+        if position < len(self._changed_slots) and self._changed_slots[position] == slot:
+            return Amounts(*(field.item(position) for field in self._changes))
+        row = self._rows.row(slot)
         if row is None:
             return ABSENT
-        return Amounts(*(array.item(row) for array in self._arrays))
+        return Amounts(*(field.item(row) for field in self._rows.fields))
 
     def available(self, size: int) -> npt.NDArray[np.int64]:
         """Return the largest total amount that one consumer can be allocated, for every slot of the snapshot."""
-        capacity, used, _, max_unit, *_ = self._arrays
-        rows: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
-        if self._slots is None and len(rows) == size:
-            return rows
-        available = np.zeros(size, dtype=np.int64)
-        available[slice(0, len(rows)) if self._slots is None else self._slots] = rows
+        rows = _available(self._rows.fields)
+        if self._rows.slots is None and len(rows) == size:
+            available = rows
+        else:
+            available = np.zeros(size, dtype=np.int64)
+            available[slice(0, len(rows)) if self._rows.slots is None else self._rows.slots] = rows
+        available[self._changed_slots] = _available(self._changes)
         return available
 
     def capacity_and_usage(self, slots: Slots) -> tuple[list[int], list[int]]:
@@ -205,15 +260,16 @@ class Column:
 
     def exact_capacity_and_usage(self, slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the capacities, with fractions, and the usages of providers that all have the class."""
-        rows = slots if self._slots is None else np.searchsorted(self._slots, slots)
-        return self._arrays[0].take(rows), self._arrays[1].take(rows)
+        capacity, used = self._fields(slots, 2)
+        return capacity, used
 
     def inventories(self) -> Inventories:
         """Return all inventories in the class."""
-        if self._slots is not None:
-            return Inventories(self._slots, *self._arrays)
-        present = np.flatnonzero(self._arrays[-1] != ABSENT.allocation_ratio)
-        return Inventories(present, *(array.take(present) for array in self._arrays))
+        fields = self._rows.fields
+        slots = np.arange(len(self._rows)) if self._rows.slots is None else self._rows.slots
+        if len(self._changed_slots):
+            slots, fields = merge_rows(slots, fields, self._changed_slots, self._changes)
+        return _present(slots, fields)
 
     def inventories_of(self, slots: Slots) -> Inventories:
         """Return the inventories of these providers; a provider without inventory in the class is left out.
@@ -221,15 +277,7 @@ class Column:
         Args:
             slots: Sorted.
         """
-        if not len(self):
-            return Inventories(slots[:0], *self._arrays)
-        rows, present = self._rows(slots)
-        if self._slots is None:
-            has_class = self._arrays[-1].take(rows) != ABSENT.allocation_ratio
-            present = has_class if present is None else present & has_class
-        if present is not None:
-            slots, rows = slots[present], rows[present]
-        return Inventories(slots, *(array.take(rows) for array in self._arrays))
+        return _present(slots, self._fields(slots))
 
     def over_committed(self) -> Slots:
         """Return the slots of the over-committed providers, whose usage exceeds their capacity."""
@@ -238,62 +286,78 @@ class Column:
         return slots
 
     def totals(self) -> Totals:
-        """Return the sums over all providers; computed once, since most columns outlive many snapshots."""
-        if self._totals is None:
-            capacity, used, *_, reserved, _ = self._arrays  # the fields of ABSENT summed here are 0
-            self._totals = Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
-        return self._totals
+        """Return the sums over all providers."""
+        totals = self._rows.totals()
+        if not len(self._changed_slots):
+            return totals
+        before = Column(self._rows, self._changed_slots[:0], _NO_ROWS)._fields(self._changed_slots)
+        # Exact: all numbers are whole.
+        changes = zip(totals, _totals(before), _totals(self._changes), strict=True)
+        return Totals(*(total - old + new for total, old, new in changes))
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
         """Return slots and their usages; the usage of all other slots is 0."""
-        used = self._arrays[1].astype(np.int64)
-        if self._slots is not None:
-            return self._slots, used
-        slots = np.flatnonzero(used)
-        return slots, used[slots]
+        used = self._rows.fields[1]
+        slots = np.flatnonzero(used) if self._rows.slots is None else self._rows.slots
+        used = used[slots] if self._rows.slots is None else used
+        if len(self._changed_slots):
+            slots, (used,) = merge_rows(slots, [used], self._changed_slots, [self._changes[1]])
+        return slots, used.astype(np.int64)
 
     # --- changed copies ---
 
     def with_usage(self, used: Mapping[int, int]) -> Column:
-        """Return the column with these usages, by slot; slots without a row are ignored."""
-        usage = self._arrays[1].copy()
-        for slot, amount in used.items():
-            row = self._row(slot)
-            if row is not None:
-                usage[row] = amount
-        return self._copy((self._arrays[0], usage, *self._arrays[2:]), self._slots, self._has_steps)
+        """Return the column with these usages, by slot; slots without inventory in the class are ignored."""
+        inventories = self.inventories_of(np.array(sorted(used), dtype=np.intp))
+        usages = np.array([used[slot] for slot in inventories.slots.tolist()], dtype=np.float64)
+        slots, *fields = inventories._replace(used=usages)
+        return self._with_rows(slots, fields)
 
-    def with_inventories(self, inventories: Mapping[int, Amounts], size: int) -> Column:
+    def with_inventories(self, inventories: Mapping[int, Amounts]) -> Column:
         """Return the column with these inventories, by slot; ABSENT removes an inventory."""
-        column = self._copy(self._arrays, self._slots, self._has_steps)
-        if column._slots is None:
-            column._make_dense(size)
-        else:
-            column._insert_and_drop(inventories)
-            column._arrays = tuple(array.copy() for array in column._arrays)
-        for slot, inventory in inventories.items():
-            row = column._row(slot)
-            if row is None:
-                continue
-            for array, value in zip(column._arrays, inventory, strict=True):
-                array[row] = value
-            column._has_steps |= inventory.step_size != 1
-        if column._slots is not None and len(column._slots) * _SPARSE_RATIO >= size:
-            column._make_dense(size)
-        return column
+        slots = sorted(inventories)
+        rows = zip(*(inventories[slot] for slot in slots), strict=True)
+        fields = [np.array(values, dtype=kind) for values, kind in zip(rows, _TYPES, strict=True)]
+        return self._with_rows(np.array(slots, dtype=np.intp), fields)
 
-    def _insert_and_drop(self, inventories: Mapping[int, Amounts]) -> None:
-        """Drop the rows of removed inventories, and insert ABSENT rows for new inventories."""
-        assert self._slots is not None
-        removed = [slot for slot, inventory in inventories.items() if inventory is ABSENT]
-        present = [slot for slot, inventory in inventories.items() if inventory is not ABSENT]
-        if removed:
-            remaining = ~np.isin(self._slots, removed)
-            self._slots, self._arrays = self._slots[remaining], tuple(array[remaining] for array in self._arrays)
-        added = np.setdiff1d(np.array(present, np.intp), self._slots)
-        if len(added):
-            rows = np.searchsorted(self._slots, added)
-            self._slots = np.insert(self._slots, rows, added)
-            self._arrays = tuple(
-                np.insert(array, rows, absent) for array, absent in zip(self._arrays, ABSENT, strict=True)
-            )
+    def _with_rows(self, slots: Slots, fields: Sequence[Any]) -> Column:
+        return Column(self._rows, *merge_rows(self._changed_slots, self._changes, slots, fields))
+
+
+#: Fields without rows.
+_NO_ROWS: Fields = tuple(np.empty(0, kind) for kind in _TYPES)
+
+
+def column_arrays(slots: Slots, fields: Fields, size: int) -> Arrays:
+    """Return the arrays of a column; they are sparse if few providers have the class.
+
+    Args:
+        slots: The slots of the providers with inventory in the class, ascending.
+        fields: The values of each field of Amounts, in the order of the slots.
+        size: The number of slots of the snapshot.
+    """
+    clamped = (*fields[:2], *map(clamp, fields[2:-1]), fields[-1])
+    arrays = {name: field.astype(kind) for name, field, kind in zip(Amounts._fields, clamped, _TYPES, strict=True)}
+    steps = arrays["step_size"]
+    steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
+    if is_sparse(len(slots), size):
+        return {"slots": slots, **arrays}
+    for name, absent in zip(Amounts._fields, ABSENT, strict=True):
+        dense = np.full(size, absent, dtype=arrays[name].dtype)
+        dense[slots] = arrays[name]
+        arrays[name] = dense
+    return arrays
+
+
+def _present(slots: Slots, fields: Fields) -> Inventories:
+    """Return the rows that are not ABSENT."""
+    is_present = fields[-1] != ABSENT.allocation_ratio
+    if is_present.all():
+        return Inventories(slots, *fields)
+    return Inventories(slots[is_present], *(field[is_present] for field in fields))
+
+
+def _available(fields: Fields) -> npt.NDArray[np.int64]:
+    capacity, used, _, max_unit, *_ = fields
+    available: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
+    return available

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import numpy.typing as npt
 
@@ -44,6 +42,7 @@ class ConsumerCounts:
         if cached is not None:
             changed = _changed_slots(cached[0], snapshot)
             unchanged = np.flatnonzero(~changed)
+            unchanged = unchanged[unchanged < len(cached[1])]
             counts[unchanged] = cached[1][unchanged]
         for provider_id, number in self._read(snapshot, changed).items():
             counts[snapshot.by_id[provider_id]] = number
@@ -52,25 +51,29 @@ class ConsumerCounts:
 
     def _read(self, snapshot: Snapshot, changed: Mask) -> dict[int, int]:
         """Return the numbers of consumers of the providers in the changed slots, by provider id."""
-        slots = np.flatnonzero(changed & snapshot.forest.alive).tolist()
-        ids = [snapshot.provider(slot).id for slot in slots]
+        ids = snapshot.providers.ids(np.flatnonzero(changed & snapshot.forest.alive)).tolist()
         return self._database.read(lambda db: usage.count_by_provider(db, ids)) if ids else {}
 
 
 def _changed_slots(before: Snapshot, now: Snapshot) -> Mask:
     """Return a mask of the slots whose provider, generation or usage differs."""
     size = now.size
-    changed = np.ones(size, dtype=np.bool_)
-    common = min(len(before.generations), size)
-    changed[:common] = before.generations[:common] != now.generations[:common]
-    pairs = itertools.zip_longest(before.providers, now.providers)
-    replaced = [slot for slot, (old, new) in enumerate(pairs) if old is not new]
-    changed[[slot for slot in replaced if slot < size]] = True
+    changed: Mask = before.generations.array(size) != now.generations.array(size)
+    changed |= _providers(before, size) != _providers(now, size)
     for class_id in before.columns.keys() | now.columns.keys():
         old, new = before.columns.get(class_id), now.columns.get(class_id)
         if old is not new:
             changed |= _usage(old, size) != _usage(new, size)
     return changed
+
+
+def _providers(snapshot: Snapshot, size: int) -> npt.NDArray[np.int64]:
+    """Return the id of the provider in each slot; 0 without a provider."""
+    ids = np.zeros(size, dtype=np.int64)
+    slots = snapshot.providers.slots()
+    slots = slots[slots < size]
+    ids[slots] = snapshot.providers.ids(slots)
+    return ids
 
 
 def _usage(column: Column | None, size: int) -> npt.NDArray[np.int64]:

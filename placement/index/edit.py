@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from copy import copy
+from typing import TypeVar
 
-import numpy as np
-
-from placement.index.build import group, name_classes, slots_for
+from placement.index.build import name_classes, slots_for
 from placement.index.column import ABSENT, Amounts, Column
+from placement.index.providers import ChangedProvider, Provider
 from placement.index.records import Rows
-from placement.index.slots import EMPTY, SlotSet
-from placement.index.snapshot import Provider, Snapshot, amounts_of
+from placement.index.slot_sets import SlotSets
+from placement.index.slots import EMPTY
+from placement.index.snapshot import Snapshot, amounts_of
 from placement.objects.ancestry import CycleError, add_root
 
 #: The providers in the slots that change; None in a slot without a provider.
-Occupants = Mapping[int, Provider | None]
+Occupants = Mapping[int, ChangedProvider | None]
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 class OutOfStepError(LookupError):
     """A change does not fit the snapshot, which has missed an earlier change and must be built again."""
+
+
+def group(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Group the second elements of the pairs by the first."""
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Iterable[tuple[int, int, int]]) -> Snapshot:
@@ -45,8 +58,7 @@ def with_usage(snapshot: Snapshot, generations: Mapping[int, int], usages: Itera
         if (slot := snapshot.by_id[provider_id]) in used.get(class_id, ()):
             used[class_id][slot] = amount
     edited = with_usage_by_slot(snapshot, used)
-    edited.generations = snapshot.generations.copy()
-    edited.generations[list(slots)] = list(slots.values())
+    edited.generations = snapshot.generations.with_changes(slots)
     return edited
 
 
@@ -80,26 +92,21 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
         OutOfStepError: A parent is not in the snapshot, or a descendant of a moved provider has not moved.
     """
     edited = copy(snapshot)
-    _assign_slots(edited, snapshot, ids, {row[0]: row[1] for row in rows.providers})
-    changed_slots = [by_id[id_] for id_ in ids for by_id in (snapshot.by_id, edited.by_id) if id_ in by_id]
-    before: Occupants = dict.fromkeys(changed_slots) | {slot: _provider_at(snapshot, slot) for slot in changed_slots}
-    after: Occupants = dict.fromkeys(changed_slots) | _providers(rows, snapshot, edited.by_id)
+    slots, freed = _assign_slots(snapshot, ids, {row[0]: row[1] for row in rows.providers})
+    changed_slots = [*slots.values(), *freed]
+    before: Occupants = {slot: _copy(snapshot.providers.get(slot)) for slot in changed_slots}
+    after: Occupants = dict.fromkeys(changed_slots) | _providers(rows, snapshot, slots)
 
     _check_descendants(snapshot, before, after)
 
-    providers = [*snapshot.providers, *[None] * (max(changed_slots, default=-1) + 1 - len(snapshot.providers))]
-    for slot, provider in after.items():
-        providers[slot] = provider
-    edited.providers = providers
-    edited.forget_providers()
-    size = snapshot.size if len(providers) <= snapshot.size else slots_for(len(providers))
-    edited.generations = np.zeros(size, dtype=np.int64)
-    edited.generations[: snapshot.size] = snapshot.generations
-    for row in rows.providers:
-        edited.generations[edited.by_id[row[0]]] = row[3] or 0
+    different = {slot: provider for slot, provider in after.items() if provider != before[slot]}
+    if different:
+        edited.providers = snapshot.providers.with_changes(different)
+    size = snapshot.size if edited.providers.end <= snapshot.size else slots_for(edited.providers.end)
+    edited.generations = snapshot.generations.with_changes({slots[row[0]]: row[3] or 0 for row in rows.providers})
     if size != snapshot.size or _roots(before) != _roots(after):
         edited.forest = snapshot.forest.with_roots(_roots(after), size)
-    edited.columns = _columns(snapshot.columns, before, _inventories(rows, edited.by_id), size)
+    edited.columns = _columns(snapshot.columns, before, _inventories(rows, slots))
     if rows.trait_ids.items() - snapshot.trait_ids.items():
         edited.trait_ids = {**snapshot.trait_ids, **rows.trait_ids}
     traits, aggregates = snapshot.traits, snapshot.aggregates
@@ -110,49 +117,42 @@ def with_providers(snapshot: Snapshot, ids: Collection[int], rows: Rows) -> Snap
     return edited
 
 
-def _assign_slots(edited: Snapshot, snapshot: Snapshot, ids: Collection[int], uuids: Mapping[int, str]) -> None:
-    """Assign a slot to every new provider, and free the slots of deleted providers.
-
-    Some databases reuse the id of a deleted provider, so a known id may have another uuid.
+def _assign_slots(
+    snapshot: Snapshot, ids: Collection[int], uuids: Mapping[int, str]
+) -> tuple[dict[int, int], list[int]]:
+    """Return the slot of each existing provider, by id, and the slots of the deleted providers.
 
     Args:
+        snapshot: The snapshot; its slots without a provider are used first.
+        ids: The providers that may have changed.
         uuids: The uuids of the existing providers, by id.
     """
-    old_uuids = {id_: snapshot.provider(snapshot.by_id[id_]).uuid for id_ in ids if id_ in snapshot.by_id}
-    if old_uuids == uuids:
-        return
-    by_id, by_uuid, free = dict(snapshot.by_id), dict(snapshot.by_uuid), list(snapshot.free_slots)
-    for provider_id, uuid in old_uuids.items():
-        del by_uuid[uuid]
-        if provider_id not in uuids:
-            free.append(by_id.pop(provider_id))
-    next_slot = len(snapshot.providers)
-    for provider_id, uuid in uuids.items():
-        if provider_id not in old_uuids:
-            slot, next_slot = (free.pop(), next_slot) if free else (next_slot, next_slot + 1)
-            by_id[provider_id] = slot
-        by_uuid[uuid] = by_id[provider_id]
-    edited.by_id, edited.by_uuid, edited.free_slots = by_id, by_uuid, tuple(free)
+    old_slots = {id_: slot for id_ in ids if (slot := snapshot.by_id.get(id_)) is not None}
+    freed = [slot for id_, slot in old_slots.items() if id_ not in uuids]
+    slots = {id_: old_slots[id_] for id_ in uuids if id_ in old_slots}
+    free, next_slot = [*snapshot.providers.free_slots(), *freed], snapshot.providers.end
+    for id_ in uuids:
+        if id_ not in slots:
+            slots[id_], next_slot = (free.pop(), next_slot) if free else (next_slot, next_slot + 1)
+    return slots, [*set(freed).difference(slots.values())]
 
 
-def _provider_at(snapshot: Snapshot, slot: int) -> Provider | None:
-    return snapshot.providers[slot] if slot < len(snapshot.providers) else None
-
-
-def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict[int, Provider | None]:
-    """Return the providers of the rows by slot; an unchanged provider is the same object as before."""
+def _providers(rows: Rows, snapshot: Snapshot, slots: Mapping[int, int]) -> dict[int, ChangedProvider | None]:
+    """Return the providers of the rows by slot."""
     traits, aggregates = group(rows.traits), group(rows.aggregates)
     classes = group((row[0], row[1]) for row in rows.inventories)
-    providers: dict[int, Provider | None] = {}
+    providers: dict[int, ChangedProvider | None] = {}
     try:
-        parents = {by_id[row[0]]: None if row[4] is None else by_id[row[4]] for row in rows.providers}
+        parents = {
+            slots[row[0]]: None if row[4] is None else _slot_of(row[4], slots, snapshot) for row in rows.providers
+        }
         root_of = _roots_of(parents, snapshot)
     except (KeyError, CycleError) as error:
         raise OutOfStepError(*error.args) from None
     for provider_id, uuid, name, *_ in rows.providers:
-        slot = by_id[provider_id]
+        slot = slots[provider_id]
         parent = parents[slot]
-        provider = Provider(
+        providers[slot] = ChangedProvider(
             id=provider_id,
             uuid=uuid,
             name=name,
@@ -162,9 +162,16 @@ def _providers(rows: Rows, snapshot: Snapshot, by_id: Mapping[int, int]) -> dict
             traits=frozenset(traits.get(provider_id, ())),
             aggregates=frozenset(aggregates.get(provider_id, ())),
         )
-        old = _provider_at(snapshot, slot)
-        providers[slot] = old if old == provider else provider
     return providers
+
+
+def _copy(provider: Provider | None) -> ChangedProvider | None:
+    return None if provider is None else ChangedProvider.copy(provider)
+
+
+def _slot_of(provider_id: int, slots: Mapping[int, int], snapshot: Snapshot) -> int:
+    """Return the slot of a provider that may be new, or raise KeyError."""
+    return slots[provider_id] if provider_id in slots else snapshot.by_id[provider_id]
 
 
 def _roots_of(parents: Mapping[int, int | None], snapshot: Snapshot) -> dict[int, int]:
@@ -206,7 +213,7 @@ def _inventories(rows: Rows, by_id: Mapping[int, int]) -> dict[int, dict[int, Am
 
 
 def _columns(
-    columns: Mapping[int, Column], before: Occupants, inventories: dict[int, dict[int, Amounts]], size: int
+    columns: Mapping[int, Column], before: Occupants, inventories: dict[int, dict[int, Amounts]]
 ) -> Mapping[int, Column]:
     for slot, provider in before.items():
         for class_id in () if provider is None else provider.classes:
@@ -216,22 +223,18 @@ def _columns(
         column = columns.get(class_id) or Column.empty()
         different = {slot: inventory for slot, inventory in changes.items() if column.amounts(slot) != inventory}
         if different:
-            edited[class_id] = column.with_inventories(different, size)
+            edited[class_id] = column.with_inventories(different)
     return edited
 
 
-def _resize(sets: Mapping[str, SlotSet], size: int) -> Mapping[str, SlotSet]:
+def _resize(sets: SlotSets, size: int) -> SlotSets:
     """Return the sets for a snapshot with more slots."""
-    return {name: members.resize(size) for name, members in sets.items()}
+    return sets.with_changes({name: members.resize(size) for name, members in sets.items() if not members.is_sparse})
 
 
 def _sets(
-    sets: Mapping[str, SlotSet],
-    before: Occupants,
-    after: Occupants,
-    names: Callable[[Provider], Iterable[str]],
-    size: int,
-) -> Mapping[str, SlotSet]:
+    sets: SlotSets, before: Occupants, after: Occupants, names: Callable[[Provider], Iterable[str]], size: int
+) -> SlotSets:
     """Return the slot sets by trait or by aggregate; ``names`` returns the traits or aggregates of a provider."""
     added: dict[str, list[int]] = defaultdict(list)
     removed: dict[str, list[int]] = defaultdict(list)
@@ -243,13 +246,9 @@ def _sets(
             added[name].append(slot)
         for name in old_names - new_names:
             removed[name].append(slot)
-    if not (added or removed):
+    changed = added.keys() | removed.keys()
+    if not changed:
         return sets
-    edited = dict(sets)
-    for name in added.keys() | removed.keys():
-        changed = sets.get(name, EMPTY).with_changes(added[name], removed[name], size)
-        if changed.count:
-            edited[name] = changed
-        else:
-            del edited[name]
-    return edited
+    return sets.with_changes(
+        {name: sets.get(name, EMPTY).with_changes(added[name], removed[name], size) for name in changed}
+    )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from placement.index.arrays import Arrays
 from placement.index.slots import Mask, Slots, SlotSet
 
 #: The number of slots per tree above which members are collected tree by tree, instead of with a mask.
@@ -16,40 +19,43 @@ _SLOTS_PER_TREE = 64
 class Forest:
     """An immutable set of trees.  A slot without a provider is in no tree."""
 
-    __slots__ = ("_root", "alive", "all_roots", "children", "everything", "is_lone", "is_root", "members")
+    __slots__ = (
+        "_changed",
+        "_members",
+        "_root",
+        "_start",
+        "_starts",
+        "alive",
+        "all_roots",
+        "children",
+        "everything",
+        "is_lone",
+        "is_root",
+    )
 
-    def __init__(self, root: Slots, alive: Mask, members: Mapping[int, tuple[int, ...]]) -> None:
+    def __init__(self, arrays: Arrays, changed: Mapping[int, tuple[int, ...]]) -> None:
         """Build a forest.
 
         Args:
-            root: The root of every slot; the root of a root is itself.
-            alive: Whether a slot has a provider.
-            members: The members of each tree of more than one provider, ascending, by root.
+            arrays: The arrays that ``forest_arrays`` returns.
+            changed: The members of the trees that have changed since, ascending, by root.
         """
-        self._root = root
-        self.alive = alive
-        self.is_root: Mask = alive & (root == np.arange(len(root)))
-        self.all_roots = SlotSet.dense(self.is_root)
-        self.everything = SlotSet.dense(alive)
-        #: The providers that are not roots.
-        self.children: Slots = np.flatnonzero(alive & ~self.is_root)
+        #: The root of every slot; the root of a root, and of a slot without a provider, is itself.
+        self._root: Slots = arrays["root"]
+        #: Whether a slot has a provider.
+        self.alive: Mask = arrays["alive"]
+        self.is_root: Mask = arrays["is_root"]
         #: Whether the provider in a slot is the only one in its tree.
-        self.is_lone: Mask = self.is_root.copy()
-        self.is_lone[root[self.children]] = False
-        self.members = members
-
-    @classmethod
-    def of_roots(cls, roots: Sequence[int], size: int) -> Forest:
-        """Return a forest of ``size`` slots in which slot n has the root ``roots[n]``."""
-        root = np.arange(size, dtype=np.intp)
-        root[: len(roots)] = roots
-        alive = np.zeros(size, dtype=np.bool_)
-        alive[: len(roots)] = True
-        trees: dict[int, list[int]] = {}
-        for slot, top in enumerate(roots):
-            if slot != top:
-                trees.setdefault(top, [top]).append(slot)
-        return cls(root, alive, {top: tuple(sorted(tree)) for top, tree in trees.items()})
+        self.is_lone: Mask = arrays["is_lone"]
+        #: The providers that are not roots.
+        self.children: Slots = arrays["children"]
+        self.all_roots = SlotSet.dense(self.is_root)
+        self.everything = SlotSet.dense(self.alive)
+        #: The members of the tree of root n, from the n-th start to the next one.
+        self._members, self._starts = arrays["members"], arrays["starts"]
+        # Elements of a memoryview are Python numbers, and take a third of the time of elements of an array.
+        self._start = self._starts.data
+        self._changed = changed
 
     @property
     def size(self) -> int:
@@ -58,7 +64,12 @@ class Forest:
 
     def tree(self, root: int) -> tuple[int, ...]:
         """Return the members of one tree, including its root."""
-        return self.members.get(root) or (root,)
+        if not len(self.children):
+            return (root,)
+        members = self._changed.get(root)
+        if members is None:
+            members = tuple(self._members[self._start[root] : self._start[root + 1]].tolist())
+        return members
 
     def roots(self, slots: Slots) -> Slots:
         """Return the root of each slot."""
@@ -113,10 +124,24 @@ class Forest:
             root[slot], alive[slot] = (slot, False) if top is None else (top, True)
             if top is not None:
                 tree(top).add(slot)
-        members = dict(self.members)
-        for top, slots in changed_trees.items():
-            if len(slots) > 1:
-                members[top] = tuple(sorted(slots))
-            else:
-                members.pop(top, None)
-        return Forest(root, alive, members)
+        changed = {**self._changed, **{top: tuple(sorted(slots)) for top, slots in changed_trees.items()}}
+        return Forest({**_masks(root, alive), "members": self._members, "starts": self._starts}, changed)
+
+
+def forest_arrays(roots: Slots, size: int) -> Arrays:
+    """Return the arrays of a forest of ``size`` slots in which slot n has the root ``roots[n]``."""
+    root = np.arange(size, dtype=np.intp)
+    root[: len(roots)] = roots
+    alive = np.zeros(size, dtype=np.bool_)
+    alive[: len(roots)] = True
+    starts = np.zeros(size + 1, dtype=np.int32)
+    np.cumsum(np.bincount(roots, minlength=size), out=starts[1:])
+    return {**_masks(root, alive), "members": np.argsort(roots, kind="stable").astype(np.int32), "starts": starts}
+
+
+def _masks(root: Slots, alive: Mask) -> dict[str, npt.NDArray[Any]]:
+    is_root = alive & (root == np.arange(len(root)))
+    children = np.flatnonzero(alive & ~is_root)
+    is_lone = is_root.copy()
+    is_lone[root[children]] = False
+    return {"root": root, "alive": alive, "is_root": is_root, "is_lone": is_lone, "children": children}

@@ -7,9 +7,12 @@ provider without a generation, a provider that is its own ancestor.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping
 
+import numpy as np
+
+from placement.index.slots import Slots
+from placement.index.tables import NULL, Integers, Tables
 from placement.objects.ancestry import CycleError, add_root
 
 LOG = logging.getLogger(__name__)
@@ -20,8 +23,6 @@ _MAX_NAMED = 5
 _MAX_REMEMBERED = 1000
 
 _logged: dict[str, set[Hashable]] = {}
-
-ProviderRows = Sequence[tuple[int, str, str | None, int | None, int | None, int | None]]
 
 
 def _log_once(finding: str, rows: Collection[Hashable]) -> None:
@@ -35,50 +36,73 @@ def _log_once(finding: str, rows: Collection[Hashable]) -> None:
     LOG.error("In the database, %s: %s%s.", finding, ", ".join(map(str, new[:_MAX_NAMED])), more)
 
 
-def parents_and_roots(providers: ProviderRows) -> tuple[Mapping[int, int | None], Mapping[int, int]]:
-    """Return the parent and the root of each provider, by id.
+def parents_and_roots(tables: Tables) -> tuple[Slots, Slots]:
+    """Return the slot of the parent (-1 for a root) and of the root of each provider; slot n is the n-th provider.
 
     The root follows from the parents; a different root in a row is ignored and logged.  A provider with a
     missing parent, and the provider with the lowest id in a cycle, are logged and treated as roots.
     """
-    parent_of = {row[0]: row[4] for row in providers}
-    root_of = {id_: id_ for id_, parent in parent_of.items() if parent is None}
-    if len(root_of) < len(parent_of):
-        orphans = [id_ for id_, parent in parent_of.items() if parent is not None and parent not in parent_of]
-        parent_of.update(dict.fromkeys(orphans))
-        circular = []
-        for id_ in parent_of:
-            try:
-                add_root(id_, parent_of.__getitem__, root_of)
-            except CycleError as error:
-                (cycle,) = error.args
-                circular.append(min(cycle))
-                parent_of[min(cycle)] = None
-                add_root(id_, parent_of.__getitem__, root_of)
-        uuid_of = {row[0]: row[1] for row in providers} if orphans or circular else {}
-        _log_once(
-            "these providers have a parent that does not exist; they are treated as roots",
-            [uuid_of[id_] for id_ in orphans],
+    ids = tables.ids
+    parents = np.full(len(ids), -1, dtype=np.intp)
+    children = np.flatnonzero(tables.parents != NULL)
+    if len(children):
+        positions = np.minimum(np.searchsorted(ids, tables.parents[children]), len(ids) - 1)
+        exists = ids[positions] == tables.parents[children]
+        parents[children[exists]] = positions[exists]
+        _log_providers(
+            "these providers have a parent that does not exist; they are treated as roots", tables, children[~exists]
         )
-        _log_once(
-            "these providers are their own ancestors; they are treated as roots", [uuid_of[id_] for id_ in circular]
-        )
-    _check_rows(providers, root_of)
-    return parent_of, root_of
-
-
-def _check_rows(providers: ProviderRows, root_of: Mapping[int, int]) -> None:
+        roots, cycles = _roots(parents)
+        parents[cycles] = -1
+        _log_providers("these providers are their own ancestors; they are treated as roots", tables, cycles)
+    else:
+        roots = np.arange(len(ids))
     # In old databases, roots have no root id.
-    wrong = [row[1] for row in providers if row[5] != root_of[row[0]] and not (row[5] is None and row[4] is None)]
-    _log_once("the root of these providers differs from the root of their parents, which is used", wrong)
-    _log_once("these providers have no generation; 0 is used", [row[1] for row in providers if row[3] is None])
+    is_wrong = (tables.roots != ids[roots]) & ((tables.roots != NULL) | (tables.parents != NULL))
+    _log_providers(
+        "the root of these providers differs from the root of their parents, which is used",
+        tables,
+        np.flatnonzero(is_wrong),
+    )
+    without = np.flatnonzero(tables.generations == NULL)
+    _log_providers("these providers have no generation; 0 is used", tables, without)
+    return parents, roots
 
 
-def with_names(pairs: Iterable[tuple[Any, Any]], name_of: Mapping[int, str | None], kind: str) -> list[tuple[int, str]]:
-    """Return the pairs with names instead of second ids; pairs whose id has no name are left out and logged."""
-    pairs = list(pairs)
-    named = [(provider_id, name) for provider_id, id_ in pairs if (name := name_of.get(id_)) is not None]
-    if len(named) != len(pairs):
-        nameless = [f"{kind} {id_} of provider {owner}" for owner, id_ in pairs if name_of.get(id_) is None]
-        _log_once(f"these {kind}s do not exist or have no name; they are ignored", nameless)
-    return named
+def _roots(parents: Slots) -> tuple[Slots, list[int]]:
+    """Return the root of each slot, and the lowest slot of each cycle, which is treated as a root."""
+    roots = np.where(parents < 0, np.arange(len(parents)), parents)
+    # Each step doubles the distance.  After the last one, a path has reached its root, or is in a cycle.
+    for _ in range(len(parents).bit_length()):
+        roots = roots[roots]
+    circular = np.flatnonzero(parents[roots] >= 0).tolist()
+    if not circular:
+        return roots, []
+    parent_of = {slot: None if parents[slot] < 0 else int(parents[slot]) for slot in circular}
+    root_of: dict[int, int] = {}
+    lowest = []
+    for slot in circular:
+        try:
+            add_root(slot, parent_of.__getitem__, root_of)
+        except CycleError as error:
+            (cycle,) = error.args
+            lowest.append(min(cycle))
+            parent_of[min(cycle)] = None
+            add_root(slot, parent_of.__getitem__, root_of)
+    roots[circular] = [root_of[slot] for slot in circular]
+    return roots, lowest
+
+
+def _log_providers(finding: str, tables: Tables, slots: Slots | list[int]) -> None:
+    _log_once(finding, tables.uuids.select(np.asarray(slots, dtype=np.intp)))
+
+
+def with_names(rows: Integers, names: Mapping[int, str | None], kind: str) -> Integers:
+    """Return the rows of provider id and named id; those whose second id has no name are left out and logged."""
+    nameless = [id_ for id_ in np.unique(rows[:, 1]).tolist() if names.get(id_) is None]
+    if not nameless:
+        return rows
+    has_name = ~np.isin(rows[:, 1], nameless)
+    owners = [f"{kind} {id_} of provider {owner}" for owner, id_ in rows[~has_name].tolist()]
+    _log_once(f"these {kind}s do not exist or have no name; they are ignored", owners)
+    return rows[has_name]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -23,8 +24,15 @@ from placement.db.schema.tables import (
     traits,
 )
 from placement.index import inconsistent
-from placement.index.build import Matrix, matrix
 from placement.index.records import Rows
+from placement.index.tables import Tables
+
+Matrix = npt.NDArray[np.float64]
+
+
+def matrix(rows, columns):
+    return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
+
 
 #: Ids per statement.  More than ``batches.BATCH_SIZE``: fewer statements are faster, and these find the ids in an index
 #: with any plan.
@@ -33,7 +41,11 @@ _BATCH_SIZE = 5000
 _PACK_SIZE = 256
 
 
-def all_rows(db: Connection) -> Rows:
+def all_rows(db: Connection) -> Tables:
+    return Tables.of(_all_rows(db))
+
+
+def _all_rows(db: Connection) -> Rows:
     """Return the rows of all providers."""
     trait_pairs, aggregate_pairs = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
     trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
@@ -41,8 +53,8 @@ def all_rows(db: Connection) -> Rows:
         providers=_driver_rows(db, _PROVIDERS.all),
         inventories=_read_matrix(db, _INVENTORIES),
         usages=_read_matrix(db, _USAGES),
-        traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
-        aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
+        traits=_with_names(trait_pairs, trait_names, "trait"),
+        aggregates=_with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
@@ -58,8 +70,8 @@ def of_providers(db: Connection, ids: Collection[int]) -> Rows:
         providers=providers,
         inventories=_by_id(db, _INVENTORIES, present),
         usages=_as_integers(_by_id(db, _USAGES, present)),
-        traits=inconsistent.with_names(trait_pairs, trait_names, "trait"),
-        aggregates=inconsistent.with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
+        traits=_with_names(trait_pairs, trait_names, "trait"),
+        aggregates=_with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
@@ -217,3 +229,8 @@ _AGGREGATES = _Query.from_select(
 )
 _TRAIT_NAMES = _Query.from_select(sa.select(traits.c.id, traits.c.name))
 _AGGREGATE_NAMES = _Query.from_select(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))
+
+
+def _with_names(pairs, names, kind):
+    rows = inconsistent.with_names(np.array([*pairs], dtype=np.int64).reshape(-1, 2), names, kind)
+    return [(owner, names[id_]) for owner, id_ in rows.tolist()]

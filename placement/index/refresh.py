@@ -108,7 +108,7 @@ def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]
     if used:
         generations, usages = load.generations_and_usages(db, used)
         # Ignore allocations on a provider that neither exists nor existed before.
-        if missing := snapshot.by_id.keys() & set(used) - generations.keys():
+        if missing := {id_ for id_ in set(used) - generations.keys() if id_ in snapshot.by_id}:
             raise edit.OutOfStepError(*missing)
         snapshot = edit.with_usage(snapshot, generations, usages)
     return snapshot
@@ -116,7 +116,8 @@ def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]
 
 def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
     """Return the lowest id of a section, and the lowest id after it."""
-    width = max(indexed.snapshot.by_id, default=0) // sections + 1
+    providers = indexed.snapshot.providers
+    width = int(providers.ids(providers.slots()).max(initial=0)) // sections + 1
     return section * width, ((section + 1) * width if section + 1 < sections else _ID_LIMIT)
 
 
@@ -134,8 +135,10 @@ def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> boo
 
 
 def _checksum(snapshot: Snapshot, low: int, high: int) -> load.Checksum:
-    ids = np.array([-1 if provider is None else provider.id for provider in snapshot.providers], dtype=np.int64)
-    in_range = (ids >= low) & (ids < high)
+    every_slot = snapshot.providers.slots()
+    ids = np.zeros(snapshot.size, dtype=np.int64)
+    ids[every_slot] = snapshot.providers.ids(every_slot)
+    in_range = (ids >= low) & (ids < high) & snapshot.forest.alive
     usage = 0
     for class_id, column in snapshot.columns.items():
         slots, used = column.usage()
@@ -143,5 +146,5 @@ def _checksum(snapshot: Snapshot, low: int, high: int) -> load.Checksum:
         # In two halves of 32 bits, because the sum of the products may exceed 64 bits.
         for half, shift in ((used & 0xFFFFFFFF, 0), (used >> 32, 32)):
             usage += int((half * load.weight(ids[slots], class_id)).sum()) << shift
-    generations = snapshot.generations[: len(ids)][in_range]
+    generations = snapshot.generations.array(snapshot.size)[in_range]
     return load.Checksum(int(in_range.sum()), int(ids[in_range].max(initial=0)), int(generations.sum()), usage)

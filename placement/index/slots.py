@@ -8,6 +8,7 @@ sorted array eight bytes per member.  So a set of less than one eighth of the sl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,11 @@ Slots = npt.NDArray[np.intp]
 _SPARSE_RATIO = 8
 
 
+def is_sparse(count: Any, size: int) -> Any:
+    """Whether a set of ``count`` slots is smaller as an array than as a mask; for numbers and arrays of numbers."""
+    return count * _SPARSE_RATIO < size
+
+
 class SlotSet:
     """An immutable set of slots.
 
@@ -28,11 +34,11 @@ class SlotSet:
 
     __slots__ = ("_count", "_mask", "_slots")
 
-    def __init__(self, slots: Slots | None, mask: Mask | None) -> None:
+    def __init__(self, slots: Slots | None, mask: Mask | None, count: int | None = None) -> None:
         """Store one of the two forms; ``from_slots``, ``sparse`` and ``dense`` create sets."""
         self._slots = slots
         self._mask = mask
-        self._count: int | None = None if slots is None else len(slots)
+        self._count = count if slots is None else len(slots)
 
     # --- construction ---
 
@@ -44,7 +50,7 @@ class SlotSet:
             slots: Sorted and unique.
             size: The number of slots of the snapshot.
         """
-        if len(slots) * _SPARSE_RATIO < size:
+        if is_sparse(len(slots), size):
             return cls(slots, None)
         mask = np.zeros(size, dtype=np.bool_)
         mask[slots] = True
@@ -56,9 +62,14 @@ class SlotSet:
         return cls(slots, None)
 
     @classmethod
-    def dense(cls, mask: Mask) -> SlotSet:
-        """Return the set of the slots where the mask is true; the mask must not be changed afterwards."""
-        return cls(None, mask)
+    def dense(cls, mask: Mask, count: int | None = None) -> SlotSet:
+        """Return the set of the slots where the mask is true; the mask must not be changed afterwards.
+
+        Args:
+            mask: Whether a slot is a member.
+            count: The number of members, if it is known.
+        """
+        return cls(None, mask, count)
 
     @staticmethod
     def union(sets: Collection[SlotSet], size: int) -> SlotSet:
@@ -173,7 +184,7 @@ class SlotSet:
 
     def compact(self) -> SlotSet:
         """Return the same set, sparse if that is smaller."""
-        if self._mask is None or self.count * _SPARSE_RATIO >= len(self._mask):
+        if self._mask is None or not is_sparse(self.count, len(self._mask)):
             return self
         return SlotSet(np.flatnonzero(self._mask), None)
 
@@ -188,7 +199,7 @@ class SlotSet:
             size: The number of slots of the next snapshot.
         """
         count = self.count + len(added) - len(removed)
-        if self._mask is None and count * _SPARSE_RATIO < size:
+        if self._mask is None and is_sparse(count, size):
             inserted = np.sort(np.fromiter(added, np.intp))
             slots = self.slots()
             slots = np.insert(slots, np.searchsorted(slots, inserted), inserted)
@@ -205,11 +216,22 @@ class SlotSet:
 
 def _intersection(smaller: Slots, larger: Slots) -> Slots:
     """Return the members of both sorted arrays; the second must not be the shorter one."""
-    if not len(smaller):
-        return smaller
-    positions = np.minimum(np.searchsorted(larger, smaller), len(larger) - 1)
-    common: Slots = smaller[larger[positions] == smaller]
+    common: Slots = smaller[positions_in(larger, smaller)[1]]
     return common
+
+
+def positions_in(members: Slots, slots: Slots) -> tuple[Slots, Mask]:
+    """Return the position of each slot among the members, and a mask of the slots that are members.
+
+    The position of a slot that is no member is any valid one.
+
+    Args:
+        members: Sorted and unique.
+    """
+    if not len(members):
+        return np.zeros(len(slots), np.intp), np.zeros(len(slots), np.bool_)
+    positions = np.minimum(np.searchsorted(members, slots), len(members) - 1)
+    return positions, members[positions] == slots
 
 
 EMPTY = SlotSet.sparse(np.empty(0, np.intp))

@@ -2,82 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from placement.index.column import Amounts, Column, Totals, capacity_and_ratio, clamp
 from placement.index.forest import Forest
+from placement.index.patched import PatchedArray
+from placement.index.providers import Provider, Providers
+from placement.index.slot_sets import SlotSets
 from placement.index.slots import EMPTY, Slots, SlotSet
+
+Key = TypeVar("Key", int, str)
 
 #: The trait of a sharing provider: its inventory serves every tree with a member in one of its aggregates.
 #: (docs: api-sharing)
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 
-class Provider(NamedTuple):
-    """A provider without its generation and amounts, which the snapshot holds in arrays."""
+class _Lookup(Mapping[Key, int]):
+    """The slots of providers by one of their values."""
 
-    id: int
-    uuid: str
-    name: str | None
-    #: The slot of the parent (-1 for a root) and of the root.
-    parent: int
-    root: int
-    #: The ids of the resource classes of its inventories, ascending.
-    classes: tuple[int, ...]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
+    __slots__ = ("_find", "_keys", "_slots")
+
+    def __init__(
+        self, find: Callable[[Key], int | None], slots: Callable[[], Slots], keys: Callable[[Slots], Iterable[Any]]
+    ) -> None:
+        """Store functions: the slot of a key, all slots, and the keys of slots (None without a key)."""
+        self._find: Callable[[Any], int | None] = find
+        self._slots, self._keys = slots, keys
+
+    def __getitem__(self, key: Key) -> int:
+        slot = self._find(key)
+        if slot is None:
+            raise KeyError(key)
+        return slot
+
+    def get(self, key: Key, default: Any = None) -> Any:
+        slot = self._find(key)
+        return default if slot is None else slot
+
+    def __contains__(self, key: object) -> bool:
+        return self._find(key) is not None
+
+    def __iter__(self) -> Iterator[Key]:
+        return (key for key in self._keys(self._slots()) if key is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class Snapshot:
     """An immutable snapshot; ``build`` and ``edit`` create it."""
 
     __slots__ = (
-        "_by_name",
-        "_parents",
         "aggregates",
-        "by_id",
-        "by_uuid",
         "class_ids",
         "class_names",
         "columns",
         "forest",
-        "free_slots",
         "generations",
         "providers",
         "trait_ids",
         "traits",
     )
 
-    #: The providers, by slot; None in a slot without a provider.
-    providers: Sequence[Provider | None]
-    generations: npt.NDArray[np.int64]
+    providers: Providers
+    generations: PatchedArray
     forest: Forest
     columns: Mapping[int, Column]
-    traits: Mapping[str, SlotSet]
-    aggregates: Mapping[str, SlotSet]
-    by_id: Mapping[int, int]
-    by_uuid: Mapping[str, int]
+    traits: SlotSets
+    aggregates: SlotSets
     class_ids: Mapping[str, int]
     class_names: Mapping[int, str]
     #: Ids by name, of all traits of providers and possibly of other traits.
     trait_ids: Mapping[str, int]
-    #: Slots without a provider, below the length of ``providers``.
-    free_slots: tuple[int, ...]
-    #: Values computed on first use; snapshots with the same providers share them.
-    _by_name: Mapping[str, int] | None
-    _parents: Slots | None
-
-    def __init__(self) -> None:
-        """Create an empty object, which ``build`` fills."""
-        self.forget_providers()
-
-    def forget_providers(self) -> None:
-        """Drop the names and parents computed from the providers, which have been replaced."""
-        self._by_name = self._parents = None
 
     @property
     def size(self) -> int:
@@ -86,31 +84,33 @@ class Snapshot:
 
     def __len__(self) -> int:
         """Return the number of providers."""
-        return len(self.by_id)
+        return self.forest.everything.count
+
+    @property
+    def by_id(self) -> Mapping[int, int]:
+        """The slots of the providers by id."""
+        providers = self.providers
+        return _Lookup(providers.slot_of_id, providers.slots, lambda slots: providers.ids(slots).tolist())
+
+    @property
+    def by_uuid(self) -> Mapping[str, int]:
+        """The slots of the providers by uuid."""
+        return _Lookup(self.providers.slot_of_uuid, self.providers.slots, self.providers.uuids)
 
     @property
     def by_name(self) -> Mapping[str, int]:
         """The slots of the providers with a name, by name."""
-        by_name = self._by_name
-        if by_name is None:
-            named = ((provider.name, slot) for slot, provider in enumerate(self.providers) if provider is not None)
-            by_name = self._by_name = {name: slot for name, slot in named if name is not None}
-        return by_name
+        return _Lookup(self.providers.slot_of_name, self.providers.slots, self.providers.names)
 
     @property
-    def parents(self) -> Slots:
-        """The parent of each slot; -1 for a root, and for a slot without a provider."""
-        if self._parents is None:
-            parents = np.full(self.size, -1, np.intp)
-            parents[: len(self.providers)] = [
-                -1 if provider is None else provider.parent for provider in self.providers
-            ]
-            self._parents = parents
-        return self._parents
+    def changes(self) -> int:
+        """The number of rows that differ from the arrays that were built."""
+        columns = sum(column.changes for column in self.columns.values())
+        return columns + self.providers.changes + self.generations.changes
 
     def provider(self, slot: int) -> Provider:
         """Return the provider in a slot that is not free."""
-        provider = self.providers[slot]
+        provider = self.providers.get(slot)
         assert provider is not None, slot
         return provider
 

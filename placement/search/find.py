@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+import numpy as np
 from oslo_config import cfg
 
 from placement import signals
@@ -123,13 +124,12 @@ def find_providers(provider_filter: ProviderFilter, snapshot: Snapshot) -> list[
 
     Each provider is checked on its own, without its tree and without sharing providers.
     """
-    slots = providers_serving(provider_filter.group, snapshot).slots().tolist()
-    if provider_filter.uuid is not None:
-        requested_slot = snapshot.by_uuid.get(provider_filter.uuid)
-        slots = [slot for slot in slots if slot == requested_slot]
-    if provider_filter.name is not None:
-        slots = [slot for slot in slots if snapshot.provider(slot).name == provider_filter.name]
-    return sorted(slots, key=lambda slot: snapshot.provider(slot).id)
+    slots = providers_serving(provider_filter.group, snapshot).slots()
+    for lookup, key in ((snapshot.by_uuid, provider_filter.uuid), (snapshot.by_name, provider_filter.name)):
+        if key is not None:
+            slots = slots[slots == lookup.get(key, -1)]
+    by_id: list[int] = slots[np.argsort(snapshot.providers.ids(slots))].tolist()
+    return by_id
 
 
 def _choose_candidates(

@@ -18,8 +18,9 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
     slots = sorted(snapshot.by_uuid.values())
     uuid = {slot: snapshot.provider(slot).uuid for slot in slots}
     assert all(snapshot.by_uuid[uuid[slot]] == slot == snapshot.by_id[snapshot.provider(slot).id] for slot in slots)
-    assert set(snapshot.free_slots).isdisjoint(slots)
-    assert all(snapshot.providers[slot] is None for slot in snapshot.free_slots)
+    assert snapshot.providers.slots().tolist() == slots
+    assert set(snapshot.providers.free_slots()).isdisjoint(slots)
+    assert all(snapshot.providers.get(slot) is None for slot in snapshot.providers.free_slots())
 
     def uuids(numbers: Any) -> list[str]:
         return sorted(uuid[int(slot)] for slot in numbers)
@@ -42,9 +43,9 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
                 provider := snapshot.provider(slot),
                 provider.id,
                 provider.name,
-                int(snapshot.generations[slot]),
+                snapshot.generations.item(slot),
                 uuid.get(provider.parent),
-                uuid.get(int(snapshot.parents[slot])),
+                uuid.get(int(snapshot.providers.parents(np.array([slot]))[0])),
                 uuid[provider.root],
                 [uuid[other] for other in snapshot.ancestry(slot)],
                 uuids(forest.tree(provider.root)),

@@ -28,9 +28,7 @@ def test_the_filled_cloud_matches_its_topology(database, topology, size, stock):
     providers = [snapshot.provider(slot) for slot in snapshot.by_id.values()]
     for name, count in stock.items():
         column, class_id = snapshot.column(name), snapshot.class_ids[name]
-        stocked = [
-            slot for slot, provider in enumerate(snapshot.providers) if provider and class_id in provider.classes
-        ]
+        stocked = [slot for slot in snapshot.providers.slots().tolist() if class_id in snapshot.provider(slot).classes]
         assert len(stocked) == count * hosts
         for slot in stocked:
             inventory = column.amounts(slot)

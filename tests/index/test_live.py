@@ -65,7 +65,7 @@ def uuids(snapshot):
 def generation_and_usage(snapshot, uuid):
     """Return the generation and the VCPU usage of a provider."""
     slot = snapshot.by_uuid[uuid]
-    return int(snapshot.generations[slot]), int(snapshot.column("VCPU").amounts(slot).used)
+    return snapshot.generations.item(slot), int(snapshot.column("VCPU").amounts(slot).used)
 
 
 def test_a_database_that_answers_each_statement_of_a_long_load_is_not_stalled(database, monkeypatch):

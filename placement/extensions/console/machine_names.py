@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from placement.extensions.v1 import nodes
 from placement.http.request import Request
+from placement.index.providers import ChangedProvider
 from placement.index.snapshot import Snapshot
 
 #: WSGI environ key of the snapshot, made once per request.
@@ -33,16 +34,13 @@ def with_machine_names(req: Request, snapshot: Snapshot) -> Snapshot:
 
 def _with_names(snapshot: Snapshot, names: Mapping[str, str]) -> Snapshot:
     """Return the snapshot with these names, by uuid, for providers named only by their uuid."""
-    providers = [*snapshot.providers]
-    changed = False
+    renamed_providers: dict[int, ChangedProvider | None] = {}
     for uuid, name in nodes.unambiguous_names(names, snapshot).items():
         slot = snapshot.by_uuid.get(uuid)
         if slot is not None and snapshot.provider(slot).name in (uuid, None):
-            providers[slot] = snapshot.provider(slot)._replace(name=name)
-            changed = True
-    if not changed:
+            renamed_providers[slot] = ChangedProvider.copy(snapshot.provider(slot))._replace(name=name)
+    if not renamed_providers:
         return snapshot
     renamed = copy.copy(snapshot)
-    renamed.providers = providers
-    renamed.forget_providers()
+    renamed.providers = snapshot.providers.with_changes(renamed_providers)
     return renamed

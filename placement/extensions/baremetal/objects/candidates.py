@@ -101,8 +101,11 @@ class Choice:
         newer = current()
         if newer is self._snapshot:
             return False
-        slots = [newer.by_id.get(self._snapshot.provider(slot).id, -1) for slot in self._free]
-        return -1 in slots or bool((newer.generations[slots] != self._snapshot.generations[self._free]).any())
+        ids = self._snapshot.providers.ids(self._free).tolist()
+        slots = [newer.by_id.get(provider_id, -1) for provider_id in ids]
+        if -1 in slots:
+            return True
+        return bool((newer.generations[np.array(slots)] != self._snapshot.generations[self._free]).any())
 
     def without_traits(self) -> Choice:
         """Return the choice for the same request without its traits."""
@@ -148,7 +151,7 @@ class Choice:
             queries = [query for query, rows in zip(queries, results, strict=True) if len(rows) == max_rows]
 
     def _fitting_uuids_in(self, db: Reading, slots: Iterable[int]) -> list[str]:
-        uuids = [self._snapshot.provider(slot).uuid for slot in slots]
+        uuids = self._snapshot.providers.uuids(np.fromiter(slots, np.intp))
         return self._matching_uuids(db.execute(_BY_UUIDS, {"uuids": uuids})) if uuids else []
 
     def _matching_uuids(self, rows: Iterable[Row[Any]]) -> list[str]:

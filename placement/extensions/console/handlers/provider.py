@@ -139,7 +139,7 @@ def _page_of(req: Request, ident: str, dry_run_result: DryRunResult | None = Non
         "provider.html",
         page="providers",
         provider=next(drawn_provider for drawn_provider in drawn_tree.providers if drawn_provider.uuid == uuid),
-        generation=int(snapshot.generations[slot]),
+        generation=snapshot.generations.item(slot),
         ancestors=[provider_name(snapshot, ancestor) for ancestor in reversed(snapshot.ancestry(slot)[1:])],
         drawn=drawn_tree,
         in_tree=of_tree(snapshot, root),

@@ -85,7 +85,7 @@ class HostLevels:
 
 def class_names(snapshot: Snapshot) -> list[str]:
     """Return the sorted names of the classes with inventory."""
-    names = (snapshot.class_names.get(class_id) for class_id, column in snapshot.columns.items() if len(column))
+    names = (snapshot.class_names.get(class_id) for class_id, column in snapshot.columns.items() if column)
     return sorted(name for name in names if name is not None and len(_inventories(snapshot, name).slots))
 
 

@@ -91,7 +91,7 @@ def _draw(
             DrawnProvider(
                 *provider_name(snapshot, slot),
                 depth=depth,
-                generation=int(snapshot.generations[slot]),
+                generation=snapshot.generations.item(slot),
                 levels=levels_of(snapshot, slot),
                 traits=tuple(sorted(provider.traits)),
                 aggregates=tuple(sorted(provider.aggregates)),

@@ -47,7 +47,7 @@ class ChosenPlace(NamedTuple):
                 provider = snapshot.provider(slot)
                 ids[provider.uuid] = provider.id
                 names[provider.uuid] = provider.name
-                generations[provider.uuid] = int(snapshot.generations[slot])
+                generations[provider.uuid] = snapshot.generations.item(slot)
                 on_provider = resources.setdefault(provider.uuid, {})
                 for name, amount in amounts.items():
                     on_provider[name] = on_provider.get(name, 0) + amount
@@ -77,7 +77,7 @@ class ChosenPlace(NamedTuple):
         """Whether the providers have the same ids and generations in another snapshot."""
         slots = {uuid: snapshot.by_uuid[uuid] for uuid in self.provider_ids if uuid in snapshot.by_uuid}
         ids = {uuid: snapshot.provider(slot).id for uuid, slot in slots.items()}
-        generations = {uuid: snapshot.generations[slot] for uuid, slot in slots.items()}
+        generations = {uuid: snapshot.generations.item(slot) for uuid, slot in slots.items()}
         return (ids, generations) == (self.provider_ids, self.provider_generations)
 
     def without_write_results(self) -> Place:

@@ -130,6 +130,6 @@ class Shapes:
             # By slot; the last element is the parent of roots, -1.
             position = np.full(self._inputs.size + 1, -1, np.int64)
             position[slots] = np.arange(slots.shape[1])
-            parents = [self._snapshot.provider(slot).parent for slot in slots.ravel().tolist()]
+            parents = self._snapshot.providers.parents(slots.ravel())
             facts.append(position[parents].reshape(slots.shape))
         return np.concatenate(facts, axis=1)

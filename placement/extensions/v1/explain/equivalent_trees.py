@@ -8,7 +8,7 @@ numbers of a tree are combined into one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -142,13 +142,13 @@ def _facts(
     if requirements.same_subtrees:
         nearest = np.zeros(snapshot.size, np.int64)
         nearest[members] = positions + 1
-        ancestors = _nearest_ancestors(snapshot.parents, members, nearest > 0)
+        ancestors = _nearest_ancestors(snapshot.providers.parents, members, nearest > 0)
         yield np.where(ancestors >= 0, nearest[ancestors], 0), MAX_PROVIDERS + 1
 
 
-def _nearest_ancestors(parents: Slots, members: Slots, marked: Mask) -> Slots:
+def _nearest_ancestors(parents: Callable[[Slots], Slots], members: Slots, marked: Mask) -> Slots:
     """Return the nearest marked ancestor of each member, or -1."""
-    ancestors = parents[members]
+    ancestors: Slots = parents(members)
     while len(unmarked := np.flatnonzero((ancestors >= 0) & ~marked[ancestors])):
-        ancestors[unmarked] = parents[ancestors[unmarked]]
+        ancestors[unmarked] = parents(ancestors[unmarked])
     return ancestors

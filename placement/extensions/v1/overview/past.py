@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -25,9 +26,10 @@ from placement.extensions.v1.history.event import OF_ORDER, OLDEST, POSITION
 from placement.extensions.v1.history.order import NEWEST_POSITION
 from placement.extensions.v1.history.tables import event_order, events
 from placement.index import load
-from placement.index.build import build, matrix
+from placement.index.build import build
 from placement.index.records import Rows
 from placement.index.snapshot import Snapshot
+from placement.index.tables import Tables
 from placement.objects import usage
 from placement.objects.inventory import AMOUNTS
 from placement.schemas.dates import precise
@@ -90,7 +92,7 @@ def state_at(database: Database, at: datetime.datetime) -> PastState:
 def _read(db: Connection, at: datetime.datetime, max_events: int) -> _State:
     # Check the time before reading anything else: a refusal reads only four rows.
     first, end = _positions_since(db, at, max_events)
-    rows = load.all_rows(db)
+    rows = load.all_rows(db).rows()
     consumers = usage.count_by_provider(db, [row[0] for row in rows.providers])
     state = _State(rows, load.class_names(db), consumers)
     for event in _newest_first(db, first, end):
@@ -139,10 +141,10 @@ class _State:
                 for provider_id, _, name, generation, parent_id, _ in rows.providers
             },
         )
-        for provider_id, class_id, *amounts in matrix(rows.inventories, 2 + len(AMOUNTS)).tolist():
+        for provider_id, class_id, *amounts in np.asarray(rows.inventories).tolist():
             if class_id in class_names:
                 by_id[provider_id].inventories[int(class_id)] = dict(zip(AMOUNTS, amounts, strict=True))
-        for provider_id, class_id, used in matrix(rows.usages, 3).tolist():
+        for provider_id, class_id, used in np.asarray(rows.usages).tolist():
             if class_id in class_names:
                 by_id[provider_id].used[int(class_id)] = used
         for provider_id, trait in rows.traits:
@@ -233,7 +235,8 @@ class _State:
             trait_ids=self._trait_ids,
         )
         names = {class_id: name for name, class_id in self._class_ids.items()}
-        return PastState(build(rows, names), {provider_id: provider.consumers for provider_id, provider in numbered})
+        consumers = {provider_id: provider.consumers for provider_id, provider in numbered}
+        return PastState(build(Tables.of(rows), names), consumers)
 
     def _root_of(self, uuid: str) -> str:
         """Return the uuid of the root; in a cycle, which other implementations can create, the provider's own uuid."""

@@ -90,7 +90,7 @@ def find_trees(
     if order is not None:
         sums, has_class = _sums(snapshot, order)
         roots = roots[has_class[roots]]
-    ids = np.array([snapshot.provider(slot).id for slot in roots.tolist()], dtype=np.int64)
+    ids = snapshot.providers.ids(roots)
     keys = np.zeros(len(roots)) if sums is None else sums[roots] * sign
     sequence = np.lexsort((ids, keys))
     roots, ids, keys = roots[sequence], ids[sequence], keys[sequence]

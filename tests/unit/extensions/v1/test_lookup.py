@@ -10,6 +10,7 @@ from placement.extensions.v1 import lookup
 from placement.extensions.v1.failures import NoSuchProvider, UnknownProvider
 from placement.index.build import build
 from placement.index.edit import with_providers
+from placement.index.tables import Tables
 from tests import made
 from tests.world import World
 
@@ -25,7 +26,7 @@ def snapshot():
     rows = world.rows()
     names = ["rack 1/node é", ONE, None]
     providers = [(row[0], row[1], name, *row[3:]) for row, name in zip(rows.providers, names, strict=True)]
-    return build(dataclasses.replace(rows, providers=providers), {0: "VCPU"})
+    return build(Tables.of(dataclasses.replace(rows, providers=providers)), {0: "VCPU"})
 
 
 def test_a_uuid_takes_precedence_over_an_equal_name(snapshot):

@@ -127,7 +127,7 @@ def few_at_a_time(patch: pytest.MonkeyPatch) -> None:
 
 def pick_and_check(data: st.DataObject, world: World, queries: list[SearchQuery]) -> None:
     snapshot = world.snapshot()
-    roots = [slot for slot, provider in enumerate(snapshot.providers) if provider and provider.parent < 0]
+    roots = [slot for slot in snapshot.providers.slots().tolist() if snapshot.provider(slot).parent < 0]
     requests = data.draw(st.lists(pick_requests(world, queries), min_size=1, max_size=8))
     avoid = data.draw(st.sets(st.sampled_from(roots), max_size=1))
     within = data.draw(st.none() | st.sets(st.sampled_from(roots), min_size=1))
