@@ -17,6 +17,6 @@ def part(arrays: Arrays, name: str) -> Arrays:
     return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
 
 
-def joined(parts: Mapping[str, Arrays]) -> Arrays:
+def join(parts: Mapping[str, Arrays]) -> Arrays:
     """Return the arrays of all parts."""
     return {f"{name}/{key}": array for name, arrays in parts.items() for key, array in arrays.items()}

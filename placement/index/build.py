@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from placement.index import inconsistent, packed_uuids
-from placement.index.arrays import Arrays, joined, part
+from placement.index.arrays import Arrays, join, part
 from placement.index.column import Column, capacity_and_ratio, column_arrays
 from placement.index.forest import Forest, forest_arrays
 from placement.index.key_index import key_arrays
@@ -79,17 +79,17 @@ def build_arrays(tables: Tables, class_names: Mapping[int, str]) -> tuple[Arrays
     parts = {
         "providers": {
             **_providers(tables, parents),
-            **joined({name: intern_sets(_sorted(pairs), len(tables.ids)) for name, pairs in sets.items()}),
+            **join({name: intern_sets(_sort_pairs(pairs), len(tables.ids)) for name, pairs in sets.items()}),
         },
         "forest": forest_arrays(roots, size),
         "columns": columns,
-        "traits": slot_set_arrays(_sorted(trait_pairs, 1), len(traits), size),
-        "aggregates": slot_set_arrays(_sorted(aggregate_pairs, 1), len(aggregates), size),
+        "traits": slot_set_arrays(_sort_pairs(trait_pairs, 1), len(traits), size),
+        "aggregates": slot_set_arrays(_sort_pairs(aggregate_pairs, 1), len(aggregates), size),
     }
     ids = {name: id_ for id_, name in tables.trait_names.items() if name is not None}
     names = Names(dict(class_names), ids, traits, aggregates)
     generations = np.where(tables.generations == NULL, 0, tables.generations)
-    return {**joined(parts), "generations": generations}, names
+    return {**join(parts), "generations": generations}, names
 
 
 def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[str, int]]:
@@ -97,7 +97,7 @@ def name_classes(class_names: Mapping[int, str]) -> tuple[dict[int, str], dict[s
     return dict(class_names), {name: class_id for class_id, name in class_names.items()}
 
 
-def _sorted(pairs: Integers, by: int = 0) -> Integers:
+def _sort_pairs(pairs: Integers, by: int = 0) -> Integers:
     """Return the pairs sorted by one of the two numbers, and then by the other one."""
     return pairs[np.lexsort((pairs[:, 1 - by], pairs[:, by]))]
 
@@ -105,8 +105,8 @@ def _sorted(pairs: Integers, by: int = 0) -> Integers:
 def _providers(tables: Tables, parents: Slots) -> Arrays:
     slots = np.arange(len(tables.ids))
     uuids, is_packed = packed_uuids.pack(tables.uuids)
-    others = np.flatnonzero(~is_packed)
-    other_uuids = Texts.of(tables.uuids.select(others))
+    unpacked = np.flatnonzero(~is_packed)
+    other_uuids = Texts.of(tables.uuids.select(unpacked))
     named = ~tables.nameless
     indexes: dict[str, Arrays] = {
         "by_uuid": key_arrays(packed_uuids.hashes(uuids[is_packed]), slots[is_packed]),
@@ -117,10 +117,10 @@ def _providers(tables: Tables, parents: Slots) -> Arrays:
     return {
         "ids": tables.ids,
         "uuids": uuids,
-        "other_slots": others,
+        "other_slots": unpacked,
         "nameless": tables.nameless,
         "parents": parents,
-        **joined(indexes),
+        **join(indexes),
     }
 
 
@@ -168,4 +168,4 @@ def _columns(tables: Tables, size: int) -> tuple[Integers, Arrays]:
         class_slots = class_slots[order]
         fields = (capacity, used[class_slots], min_unit, max_unit, step_size, total, reserved, ratio)
         columns[str(class_id)] = column_arrays(class_slots, fields, size)
-    return np.stack((slots, classes), axis=1), joined(columns)
+    return np.stack((slots, classes), axis=1), join(columns)

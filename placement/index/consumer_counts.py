@@ -59,21 +59,12 @@ def _changed_slots(before: Snapshot, now: Snapshot) -> Mask:
     """Return a mask of the slots whose provider, generation or usage differs."""
     size = now.size
     changed: Mask = before.generations.array(size) != now.generations.array(size)
-    changed |= _providers(before, size) != _providers(now, size)
+    changed |= before.providers.identities(size) != now.providers.identities(size)
     for class_id in before.columns.keys() | now.columns.keys():
         old, new = before.columns.get(class_id), now.columns.get(class_id)
         if old is not new:
             changed |= _usage(old, size) != _usage(new, size)
     return changed
-
-
-def _providers(snapshot: Snapshot, size: int) -> npt.NDArray[np.int64]:
-    """Return the id of the provider in each slot; 0 without a provider."""
-    ids = np.zeros(size, dtype=np.int64)
-    slots = snapshot.providers.slots()
-    slots = slots[slots < size]
-    ids[slots] = snapshot.providers.ids(slots)
-    return ids
 
 
 def _usage(column: Column | None, size: int) -> npt.NDArray[np.int64]:

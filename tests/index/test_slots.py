@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placement.index.forest import Forest
+from placement.index.forest import Forest, forest_arrays
 from placement.index.slots import EMPTY, SlotSet, intersection
 
 SIZE = 40
@@ -98,6 +98,11 @@ def test_the_empty_set_can_be_combined() -> None:
 # --- trees ---
 
 
+def forest_of(roots: list[int], size: int) -> Forest:
+    """Return a forest in which slot n has the root ``roots[n]``."""
+    return Forest(forest_arrays(np.array(roots, dtype=np.intp), size), {})
+
+
 @st.composite
 def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
     """Draw a forest with free slots, and return it with the root of each slot."""
@@ -105,7 +110,7 @@ def forests(draw: st.DrawFn) -> tuple[Forest, list[int]]:
     roots: list[int] = []
     for slot, top in enumerate(tops):
         roots.append(roots[top] if top < slot and roots[top] == top else slot)
-    return Forest.of_roots(roots, SIZE), roots
+    return forest_of(roots, SIZE), roots
 
 
 @given(st.data(), forests())
@@ -127,7 +132,7 @@ def test_a_forest_returns_the_trees_of_a_few_roots_among_many_slots(
     data: st.DataObject, forest_and_roots: tuple[Forest, list[int]]
 ) -> None:
     roots = forest_and_roots[1]
-    forest = Forest.of_roots(roots, 1000)
+    forest = forest_of(roots, 1000)
     tops = data.draw(st.frozensets(st.sampled_from(roots)))
     members = forest.trees_of(SlotSet.sparse(array(tops)))
     assert members.slots().tolist() == [slot for slot, root in enumerate(roots) if root in tops]
@@ -135,7 +140,7 @@ def test_a_forest_returns_the_trees_of_a_few_roots_among_many_slots(
 
 def test_random_samples_contain_about_the_requested_number_of_roots() -> None:
     """Every third provider is a root."""
-    forest = Forest.of_roots([slot - slot % 3 for slot in range(30_000)], 40_000)
+    forest = forest_of([slot - slot % 3 for slot in range(30_000)], 40_000)
     generator = np.random.default_rng(1)
     samples = [forest.sample(100, generator).slots().tolist() for _ in range(10)]
     for sample in samples:
