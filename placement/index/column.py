@@ -17,7 +17,7 @@ from placement.objects import capacity as rule
 Fields = tuple[npt.NDArray[Any], ...]
 
 #: Maximum amount that the database stores, and so the maximum of one allocation.
-_MAX_AMOUNT = 2**31 - 1
+LARGEST_AMOUNT = 2**31 - 1
 #: Every integer up to this one is exact as a float.
 _EXACT = 2.0**53
 
@@ -61,7 +61,7 @@ def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any
 
 def clamp(amount: Any) -> Any:
     """Limit a number or an array to the amounts that a column can hold; SQLite stores larger amounts."""
-    return np.clip(amount, -_MAX_AMOUNT, _MAX_AMOUNT)
+    return np.clip(amount, -LARGEST_AMOUNT, LARGEST_AMOUNT)
 
 
 def to_integers(amounts: npt.NDArray[np.float64]) -> list[int]:
@@ -188,7 +188,7 @@ class Column:
 
     def fitting_slots(self, amount: int, slots: SlotSet) -> SlotSet:
         """Return the members of the set where the amount fits."""
-        if amount > _MAX_AMOUNT or not self:
+        if amount > LARGEST_AMOUNT or not self:
             return EMPTY
         slots = slots.compact()
         if slots.is_sparse:

@@ -44,13 +44,18 @@ def pack(texts: Texts) -> tuple[PackedUuids, npt.NDArray[np.bool_]]:
 
 def unpack(packed: PackedUuids) -> list[str]:
     """Return the uuids as texts."""
+    text = unpack_array(packed).data.tobytes().decode("ascii")
+    return [text[start : start + _LENGTH] for start in range(0, len(text), _LENGTH)]
+
+
+def unpack_array(packed: PackedUuids) -> Texts:
+    """Return the uuids as an array of texts."""
     pairs = packed.astype(">u8").view(np.uint8)
     digits = np.empty((len(packed), 32), dtype=np.uint8)
     digits[:, ::2], digits[:, 1::2] = pairs >> 4, pairs & 15
     characters = np.full((len(packed), _LENGTH), ord("-"), dtype=np.uint8)
     characters[:, _DIGITS] = _CHARACTERS[digits]
-    text = characters.tobytes().decode("ascii")
-    return [text[start : start + _LENGTH] for start in range(0, len(text), _LENGTH)]
+    return Texts(characters.ravel(), np.arange(len(packed) + 1) * _LENGTH)
 
 
 def pack_one(text: str) -> tuple[int, int] | None:

@@ -159,6 +159,15 @@ class ProviderArrays:
         nameless = self.nameless[slots].tolist()
         return [None if none else name for none, name in zip(nameless, self._names.select(slots), strict=True)]
 
+    def uuid_array(self) -> Texts:
+        """Return the uuids of all providers."""
+        uuids = packed_uuids.unpack_array(self._uuids)
+        return _replace(uuids, self._other_uuids_by_slot)
+
+    def name_array(self) -> Texts:
+        """Return the names of all providers."""
+        return self._names
+
     def identities(self) -> npt.NDArray[np.uint64]:
         """Return a hash of the id and the uuid of each provider."""
         hashes = packed_uuids.hashes(self._uuids)
@@ -183,6 +192,16 @@ class ProviderArrays:
         """Return the slot of the provider with this name."""
         slots = self._by_name.slots_of(hash_one(name))
         return next((slot for slot in slots if self.name(slot) == name), None)
+
+
+def _replace(texts: Texts, changes: Mapping[int, str]) -> Texts:
+    """Return the texts with some replaced, and others appended; a number that is skipped gets an empty text."""
+    if not changes:
+        return texts
+    numbers = np.arange(max(len(texts), 1 + max(changes)))
+    numbers[len(texts) :] = len(texts)
+    numbers[[*changes]] = len(texts) + 1 + np.arange(len(changes))
+    return (texts + Texts.of(["", *changes.values()])).take(numbers)
 
 
 def _names(names: Sequence[str], numbers: list[int]) -> frozenset[str]:
@@ -330,6 +349,20 @@ class Providers:
         for position, provider in self._changed_at(slots):
             values[position] = getattr(provider, field)
         return values
+
+    def uuid_array(self, slots: Slots) -> Texts:
+        """Return the uuid of each provider, as an array."""
+        changed = {slot: provider.uuid for slot, provider in self._changed.items() if provider is not None}
+        return _replace(self._arrays.uuid_array(), changed).take(slots)
+
+    def name_array(self, slots: Slots) -> tuple[Texts, npt.NDArray[np.bool_]]:
+        """Return the name of each provider, as an array, and a mask of the providers without a name."""
+        changed = {slot: provider.name for slot, provider in self._changed.items() if provider is not None}
+        texts = _replace(self._arrays.name_array(), {slot: name or "" for slot, name in changed.items()})
+        nameless = np.zeros(self.end, dtype=np.bool_)
+        nameless[: len(self._arrays)] = self._arrays.nameless
+        nameless[[*changed]] = [name is None for name in changed.values()]
+        return texts.take(slots), nameless[slots]
 
     def parents(self, slots: Slots) -> Slots:
         """Return the slot of the parent of each provider; -1 for a root."""

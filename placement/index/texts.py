@@ -45,6 +45,25 @@ class Texts:
         bounds = zip(self.offsets[numbers].tolist(), self.offsets[numbers + 1].tolist(), strict=True)
         return [data[start:end].tobytes().decode() for start, end in bounds]
 
+    def take(self, numbers: npt.NDArray[np.intp]) -> Texts:
+        """Return the texts with these numbers as an array."""
+        lengths = np.diff(self.offsets)[numbers]
+        offsets = np.append(0, np.cumsum(lengths))
+        data = np.empty(offsets[-1], dtype=np.uint8)
+        for first in range(0, len(numbers), _BLOCK):
+            block = slice(first, first + _BLOCK)
+            start, end = offsets[first], offsets[min(first + _BLOCK, len(numbers))]
+            shift = np.repeat(self.offsets[numbers[block]] - offsets[:-1][block], lengths[block])
+            data[start:end] = self.data[np.arange(start, end) + shift]
+        return Texts(data, offsets)
+
+    def __add__(self, other: Texts) -> Texts:
+        """Return the texts followed by other texts."""
+        return Texts(
+            np.concatenate((self.data, other.data)),
+            np.concatenate((self.offsets, self.offsets[-1] + other.offsets[1:])),
+        )
+
     def hashes(self) -> Hashes:
         """Return a hash of each text: its bytes are the coefficients of a polynomial modulo 2**64."""
         lengths = np.diff(self.offsets)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.index import build
+from placement.index.contents import tables_of
 from placement.index.edit import with_classes, with_providers, with_usage
 from placement.index.slots import SlotSet
 from placement.index.snapshot import Snapshot
@@ -158,3 +159,18 @@ def test_a_column_contains_huge_capacities_and_limits_available_amounts_to_max_u
     assert column is not None
     assert column.capacity_and_usage(slots) == ([(2**31 - 1) * 2**40], [0])
     assert column.available(snapshot.size)[slots[0]] == 7
+
+
+@examples(100)
+@given(data=st.data(), world=worlds())
+def test_a_snapshot_built_from_the_contents_of_another_one_has_the_same_contents(
+    data: st.DataObject, world: World
+) -> None:
+    snapshot = world.snapshot()
+    for _ in range(data.draw(st.integers(0, 3))):
+        touched = change_providers(data.draw, world)
+        ids = {provider_id for _, provider_id in touched}
+        snapshot = with_providers(snapshot, ids, world.rows({name for name, _ in touched}))
+    rebuilt = build.build(tables_of(snapshot), snapshot.class_names)
+    assert meaning(rebuilt) == meaning(snapshot)
+    assert not rebuilt.changes

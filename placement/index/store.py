@@ -1,0 +1,203 @@
+"""The index of a machine: a file that every worker maps (docs/adr/0048).
+
+The file contains the arrays of a snapshot, and its position in the change feed.  A worker that begins with the file
+follows the feed from this position.  What makes a file useless makes the feed impossible to follow from its position:
+another database, a restored backup, lost commits, age.  A file is never changed: a new one replaces it, and mappings
+of the old one remain valid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from placement.index import array_file
+from placement.index.build import Names, build_arrays, from_arrays
+from placement.index.contents import tables_of
+from placement.index.position import MAX_GAP, Position
+from placement.index.snapshot import Snapshot
+
+LOG = logging.getLogger(__name__)
+
+#: The version of the arrays.  Each version has files of its own, so that workers of two releases do not replace each
+#: other's.
+LAYOUT = 1
+#: Seconds between two attempts to lock a file that another worker has locked.
+_LOCK_INTERVAL = 0.05
+#: Seconds for which a directory is not used after a failure.
+_FAILURE_PAUSE = 600.0
+
+
+class Indexed(NamedTuple):
+    """A snapshot, and its position in the feed."""
+
+    snapshot: Snapshot
+    position: Position
+
+
+class IndexStore:
+    """The files in a directory, one for each database."""
+
+    def __init__(self, directory: Path | None) -> None:
+        """Use a directory, which is created if it does not exist; None for no files."""
+        self._directory = directory
+        self._disabled_until = 0.0
+        #: The file that was read last, as ``_version`` identifies it.
+        self._read: tuple[int, int] | None = None
+
+    def load(self, instance: str) -> Indexed | None:
+        """Return the index in the file of a database, or None if there is no file that can be used.
+
+        Args:
+            instance: The identity of the database's feed.
+        """
+        path = self._path(instance)
+        if path is None:
+            return None
+        try:
+            self._read = _version(path)
+            arrays, facts = array_file.read(path)
+            if (facts["instance"], facts["layout"]) != (instance, LAYOUT):
+                raise array_file.UnusableFileError("it belongs to another database or release")
+        except FileNotFoundError:
+            return None
+        except (OSError, array_file.UnusableFileError) as error:
+            LOG.warning("The index file %s is not used: %s.", path, error)
+            return None
+        names = Names(
+            {int(class_id): name for class_id, name in facts["classes"].items()},
+            facts["trait_ids"],
+            facts["traits"],
+            facts["aggregates"],
+        )
+        position = Position(
+            instance, datetime.datetime.fromisoformat(facts["at"]), dict(facts["newest"]), has_expired_leases=False
+        )
+        return Indexed(from_arrays(arrays, names), position)
+
+    def is_newer(self, instance: str) -> bool:
+        """Whether the file of the database has been replaced since it was read."""
+        path = self._path(instance)
+        if path is None:
+            return False
+        try:
+            return _version(path) != self._read
+        except OSError:
+            return False
+
+    def save(self, indexed: Indexed) -> Indexed:
+        """Replace the file of the index's database, and return the index in the new file.
+
+        If no file can be written, the index is returned in the memory of this process, and the log says why.
+        """
+        snapshot, position = indexed
+        arrays, names = build_arrays(tables_of(snapshot), snapshot.class_names)
+        path = None if position.instance is None else self._path(position.instance)
+        if path is not None and position.instance is not None:
+            facts = {
+                "layout": LAYOUT,
+                "instance": position.instance,
+                "at": position.at.isoformat(),
+                "newest": [*position.newest.items()],
+                "classes": {str(class_id): name for class_id, name in names.classes.items()},
+                "trait_ids": names.trait_ids,
+                "traits": names.traits,
+                "aggregates": names.aggregates,
+            }
+            new = path.with_name(f"{path.name}.{os.getpid()}.new")
+            try:
+                new.unlink(missing_ok=True)
+                array_file.write(new, arrays, facts)
+                new.replace(path)
+            except OSError as error:
+                self._pause(error)
+                with contextlib.suppress(OSError):
+                    new.unlink(missing_ok=True)
+            else:
+                self._delete_old_files()
+                if (loaded := self.load(position.instance)) is not None:
+                    return loaded
+        return Indexed(from_arrays(arrays, names), position)
+
+    @contextlib.contextmanager
+    def lock(self, instance: str | None, wait: float) -> Iterator[bool]:
+        """Lock the file of a database while the context lasts; the end of a process releases its locks.
+
+        Args:
+            instance: The identity of the database's feed.
+            wait: Seconds to wait for another worker.
+
+        Yields:
+            Whether this worker holds the lock; False also if there is no directory.
+        """
+        path = None if instance is None else self._path(instance)
+        try:
+            descriptor = None if path is None else os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self._pause(error)
+            descriptor = None
+        if descriptor is None:
+            yield False
+            return
+        try:
+            yield _try_lock(descriptor, wait)
+        finally:
+            os.close(descriptor)
+
+    def _path(self, instance: str) -> Path | None:
+        """Return the path of the file of a database; None if the directory cannot be used."""
+        directory = self._directory
+        if directory is None or time.monotonic() < self._disabled_until:
+            return None
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = directory.stat()
+            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
+                raise PermissionError("other users may write to it")
+        except OSError as error:
+            self._pause(error)
+            return None
+        return directory / f"{instance}.{LAYOUT}.index"
+
+    def _pause(self, error: OSError) -> None:
+        self._disabled_until = time.monotonic() + _FAILURE_PAUSE
+        LOG.warning(
+            "The directory %s is not used for the index, which every worker keeps in its own memory: %s.",
+            *(self._directory, error),
+        )
+
+    def _delete_old_files(self) -> None:
+        """Delete the files of databases that are no longer used."""
+        assert self._directory is not None
+        oldest = time.time() - MAX_GAP.total_seconds()
+        for path in (*self._directory.glob("*.index"), *self._directory.glob("*.lock"), *self._directory.glob("*.new")):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Return values that differ between a file and the one that replaces it."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
+
+
+def _try_lock(descriptor: int, wait: float) -> bool:
+    until = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOCK_INTERVAL)
+        else:
+            return True
