@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from wsgiref.types import WSGIApplication
 
 import sqlalchemy as sa
@@ -26,6 +27,7 @@ from placement.http.api import Api, Layer
 from placement.http.application import Application
 from placement.http.service import Service
 from placement.index.live import LiveIndex
+from placement.index.store import IndexStore, default_directory
 from placement.middleware.authentication import Authentication
 from placement.middleware.lease_sweeps import LeaseSweeps
 from placement.middleware.libraries import cross_origin, proxy_headers
@@ -108,7 +110,8 @@ def loadapp(
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_max_database_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
-    index = LiveIndex(database, conf.placement.index_verify_interval)
+    store = IndexStore(Path(conf.placement.index_directory or default_directory(conf.state_path)))
+    index = LiveIndex(database, conf.placement.index_verify_interval, store)
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
     names = ", ".join(declaration.name for declaration in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)

@@ -180,6 +180,14 @@ _PLACEMENT = [
         min=1,
         help="The maximum number of aggregates in one request. More are refused with 400.",
     ),
+    cfg.StrOpt(
+        "index_directory",
+        help="The directory of the index files, in each of which the workers of this machine share the index of a "
+        "database. A worker that starts reads the file instead of the database. It must belong to the user of the "
+        "service, be closed to writes of others, and should be in memory; it is created if it does not exist. If "
+        "unset, it is /dev/shm/placement- followed by the number of the user, or $state_path/index on a machine "
+        "without /dev/shm. If it cannot be used, each worker keeps the index in its own memory.",
+    ),
     cfg.IntOpt(
         "index_verify_interval",
         default=600,

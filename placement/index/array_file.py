@@ -42,7 +42,12 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     descriptions, offset = {}, 0
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
-        descriptions[name] = (array.dtype.str, array.shape, offset, zlib.crc32(array.data.cast("B") if array.size else b""))
+        descriptions[name] = (
+            array.dtype.str,
+            array.shape,
+            offset,
+            zlib.crc32(_bytes(array)),
+        )
         offset = _align(offset + array.nbytes)
     header = orjson.dumps({"facts": facts, "arrays": descriptions})
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -51,8 +56,7 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
         start = _align(_HEAD.size + len(header))
         for array, (*_, array_offset, _) in zip(contiguous.values(), descriptions.values(), strict=True):
             file.write(b"\0" * (start + array_offset - file.tell()))
-            if array.size:
-                file.write(array.data.cast("B"))
+            file.write(_bytes(array))
 
 
 def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
@@ -86,10 +90,14 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
             array: np.ndarray[Any, Any] = np.ndarray(shape, np.dtype(kind), buffer=content, offset=start + offset)
         except TypeError:  # the buffer is too small
             raise UnusableFileError("it is too short") from None
-        if zlib.crc32(array.data.cast("B") if array.size else b"") != array_checksum:
+        if zlib.crc32(_bytes(array)) != array_checksum:
             raise UnusableFileError(f"its column {name} is damaged")
         arrays[name] = array
     return arrays, document["facts"]
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> memoryview | bytes:
+    return array.data.cast("B") if array.size else b""
 
 
 def _align(offset: int) -> int:

@@ -48,9 +48,10 @@ def _amounts(snapshot: Snapshot, ids: Integers) -> tuple[Floats, Floats]:
     for class_id, column in snapshot.columns.items():
         slots, capacity, used, min_unit, max_unit, step_size, total, reserved, ratio = column.inventories()
         owners, classes = ids[slots], np.full(len(slots), class_id)
-        is_clamped = np.abs(total) == LARGEST_AMOUNT
         # The capacity was computed before a larger total was clamped.
-        totals = np.where(is_clamped & (ratio != 0), np.rint(capacity / np.where(ratio == 0, 1, ratio) + reserved), total)
+        is_clamped = (np.abs(total) == LARGEST_AMOUNT) & (ratio != 0)
+        totals = total.astype(np.float64)
+        totals[is_clamped] = np.rint((capacity / np.where(is_clamped, ratio, 1) + reserved)[is_clamped])
         inventories.append(np.stack((owners, classes, totals, reserved, min_unit, max_unit, step_size, ratio), axis=1))
         usages.append(np.stack((owners, classes, used), axis=1))
     return np.concatenate(inventories), np.concatenate(usages)

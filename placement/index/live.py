@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import logging
+import threading
 import time
 from collections.abc import Callable
 
 from placement import errors, signals
+from placement.db import feed
 from placement.db.database import Database
 from placement.db.shared_run import SharedRun
 from placement.db.upkeep import standard
 from placement.index.consumer_counts import ConsumerCounts
-from placement.index.position import Position
-from placement.index.refresh import Indexed, agrees, bounds, load_index, refresh_index
+from placement.index.position import MAX_GAP, Position
+from placement.index.refresh import Base, FollowError, Indexed, agrees, bounds, follow, refresh_index
 from placement.index.snapshot import Snapshot
+from placement.index.store import IndexStore
 from placement.objects.claims.lease_sweep import LeaseSweeper
 
 LOG = logging.getLogger(__name__)
@@ -22,6 +27,16 @@ LOG = logging.getLogger(__name__)
 SWEEP_TIME_LIMIT = 0.25
 #: Maximum number of providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
+#: Seconds to wait for another worker that reads the database, before this one reads it as well.
+LOCK_TIME_LIMIT = 120.0
+#: The arrays are renewed if more rows have changed: a constant, and one for every _PROVIDERS_PER_CHANGE providers.
+_MIN_CHANGES = 2000
+_PROVIDERS_PER_CHANGE = 32
+#: Ages at which a file is replaced, so that a worker that starts can follow the feed from its position: the feed keeps
+#: the rows of an active writer for ``feed.RETENTION``, and a position can be followed for ``MAX_GAP``.
+_CHANGED_AGE = datetime.timedelta(seconds=feed.RETENTION / 2)
+_UNCHANGED_AGE = MAX_GAP / 2
+_NOWHERE = Position(None, datetime.datetime.min, {})
 
 
 class LiveIndex:
@@ -36,17 +51,24 @@ class LiveIndex:
     writes.
     """
 
-    def __init__(self, database: Database, verify_interval: float = 0) -> None:
-        """Create an index without a snapshot; the first search reads the database.
+    def __init__(self, database: Database, verify_interval: float = 0, store: IndexStore | None = None) -> None:
+        """Create an index without a snapshot; the first search reads it.
 
         Args:
             database: The database of the providers.
             verify_interval: Seconds within which the whole index is compared once with the database; 0 disables this.
+            store: The files that the workers of a machine share; None if each keeps the index in its own memory.
         """
         self._database = database
         self._verify_interval = verify_interval
         self._verified_at, self._section = time.monotonic(), 0
+        self._store = IndexStore(None) if store is None else store
         self._indexed: Indexed | None = None
+        #: The position at which the arrays of the snapshot were current.
+        self._base = _NOWHERE
+        #: A thread that renews the arrays, and its result, which the next refresh uses.
+        self._renewal: threading.Thread | None = None
+        self._renewed: Indexed | None = None
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
@@ -108,6 +130,7 @@ class LiveIndex:
         self.has_leases_left = is_behind
         self._current_at = current_at
         _publish(time.perf_counter() - began, self._indexed, before)
+        self._renew()
 
     def _restore_identity(self) -> bool:
         """Insert the identity of the feed and missing standard rows; return whether the feed has an identity.
@@ -127,35 +150,117 @@ class LiveIndex:
         indexed = self._indexed
         if indexed is None:
             self._verified_at = time.monotonic()
-            signals.reloaded("start")
-            return self._database.snapshot(load_index)
+            return self._load("start")
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
-        if not self._found_changes:
+        if not self._found_changes and self._renewed is None:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
                 return Indexed(indexed.snapshot, position)
-        newer = self._database.snapshot(lambda db: refresh_index(db, indexed))
+        return self._follow(indexed)
+
+    def _follow(self, indexed: Indexed) -> Indexed:
+        """Return the index with all changes; it is based on the renewed arrays, if there are any."""
+        renewed, self._renewed = self._renewed, None
+        if renewed is not None:
+            # Another worker may have read a newer state than this one can, from another server of the database.
+            with contextlib.suppress(FollowError):
+                newer = self._database.snapshot(lambda db: follow(db, renewed))
+                self._base = renewed.position
+                return newer
+        try:
+            newer = self._database.snapshot(lambda db: follow(db, indexed))
+        except FollowError as error:
+            return self._reload(error)
         self._found_changes = newer.snapshot is not indexed.snapshot
         return newer
 
     def _verify(self, indexed: Indexed, sections: int) -> Indexed:
         """Refresh the index, and compare its next section with the database."""
         section = self._section = (self._section + 1) % sections
-        newer, agreed = self._database.snapshot(
-            lambda db: ((now := refresh_index(db, indexed)), agrees(db, now, section, sections))
-        )
+        try:
+            newer, is_equal = self._database.snapshot(
+                lambda db: ((now := follow(db, indexed)), agrees(db, now, section, sections))
+            )
+        except FollowError as error:
+            return self._reload(error)
         self._verified_at = time.monotonic()
-        if agreed:
+        if is_equal:
             return newer
         LOG.error(
             "The index differs from the database, which another Placement or an operator has changed without the "
             "change feed: reloading the index."
         )
-        signals.reloaded("differs")
-        return self._database.snapshot(load_index)
+        return self._read("differs")
+
+    # --- reading all providers: from the file of the machine, or from the database ---
+
+    def _reload(self, error: FollowError) -> Indexed:
+        LOG.log(logging.ERROR if error.cause == "out_of_step" else logging.INFO, "%s: reloading the index.", error)
+        return self._load(error.cause)
+
+    def _load(self, cause: signals.ReloadCause) -> Indexed:
+        """Return the index of the file, or read the database, which only one worker of the machine does at a time."""
+        instance = self._database.read(Position.now).instance
+        if instance is None:
+            return self._read(cause)
+        if (indexed := self._load_file(instance)) is not None:
+            return indexed
+        with self._store.lock(instance, LOCK_TIME_LIMIT):
+            # While this worker waited, another one may have read the database.
+            if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
+                return indexed
+            return self._read(cause)
+
+    def _load_file(self, instance: str) -> Indexed | None:
+        """Return the index of the file with all changes; None if there is no file that can be used."""
+        stored = self._store.load(instance)
+        if stored is None:
+            return None
+        try:
+            indexed = self._database.snapshot(lambda db: follow(db, stored))
+        except FollowError as error:
+            LOG.info("The index file is not used: %s.", error)
+            return None
+        self._base = stored.position
+        return indexed
+
+    def _read(self, cause: signals.ReloadCause) -> Indexed:
+        signals.reloaded(cause)
+        base = self._database.snapshot(Base.read)
+        self._base = base.position
+        return self._store.save(base)
+
+    # --- renewing the arrays, in which many changes have accumulated ---
+
+    def _renew(self) -> None:
+        """Begin to write a new file, or to read the file that another worker has written, if that is due."""
+        indexed = self._indexed
+        assert indexed is not None
+        if self._renewal is not None and self._renewal.is_alive():
+            return
+        instance = indexed.position.instance
+        if self._store.has_changed(instance) or self._is_due(indexed):
+            self._renewal = threading.Thread(target=self._run_renewal, args=[indexed], daemon=True)
+            self._renewal.start()
+
+    def _is_due(self, indexed: Indexed) -> bool:
+        snapshot, position = indexed
+        if snapshot.changes > max(_MIN_CHANGES, len(snapshot) // _PROVIDERS_PER_CHANGE):
+            return True
+        age = position.at - self._base.at
+        limit = _CHANGED_AGE if position.newest != self._base.newest else _UNCHANGED_AGE
+        return age > limit and self._store.is_usable(position.instance)
+
+    def _run_renewal(self, indexed: Indexed) -> None:
+        instance = indexed.position.instance
+        with self._store.lock(instance, 0) as is_locked:
+            if self._store.has_changed(instance):
+                self._renewed = self._store.load(instance)
+            elif is_locked or not self._store.is_usable(instance):
+                self._renewed = self._store.save(Base.of(indexed))
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple, cast
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -24,54 +23,57 @@ from placement.db.schema.tables import (
     traits,
 )
 from placement.index import inconsistent
+from placement.index.pages import Pages, driver_rows
 from placement.index.records import Rows
-from placement.index.tables import Tables
+from placement.index.tables import NULL, Integers, Tables
+from placement.index.texts import Texts
 
-Matrix = npt.NDArray[np.float64]
-
-
-def matrix(rows, columns):
-    return np.asarray(rows, dtype=np.float64).reshape(-1, columns)
-
+Number = TypeVar("Number", np.int64, np.float64)
 
 #: Ids per statement.  More than ``batches.BATCH_SIZE``: fewer statements are faster, and these find the ids in an index
 #: with any plan.
 _BATCH_SIZE = 5000
-#: The number of consecutive provider ids whose rows MySQL sends as one text.
-_PACK_SIZE = 256
 
 
 def all_rows(db: Connection) -> Tables:
-    return Tables.of(_all_rows(db))
-
-
-def _all_rows(db: Connection) -> Rows:
     """Return the rows of all providers."""
-    trait_pairs, aggregate_pairs = _pairs(db, _TRAITS), _pairs(db, _AGGREGATES)
-    trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
-    return Rows(
-        providers=_driver_rows(db, _PROVIDERS.all),
-        inventories=_read_matrix(db, _INVENTORIES),
-        usages=_read_matrix(db, _USAGES),
-        traits=_with_names(trait_pairs, trait_names, "trait"),
-        aggregates=_with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
-        trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
+    ids, uuids, names, nameless, *integers = map(
+        list, zip(*map(_provider_arrays, _PROVIDERS.all.read(db)), strict=True)
+    )
+    generations, parents, roots = map(np.concatenate, integers)
+    traits = _matrix(db, _TRAITS.all, np.int64)
+    aggregates = _matrix(db, _AGGREGATES.all, np.int64)
+    return Tables(
+        ids=np.concatenate(ids),
+        uuids=Texts.concatenate(uuids),
+        names=Texts.concatenate(names),
+        nameless=np.concatenate(nameless),
+        generations=generations,
+        parents=parents,
+        roots=roots,
+        inventories=_matrix(db, _INVENTORIES.all, np.float64),
+        usages=_matrix(db, _USAGES.all, np.float64),
+        traits=traits,
+        trait_names=_names(db, np.unique(traits[:, 1]).tolist(), _TRAIT_NAMES),
+        aggregates=aggregates,
+        aggregate_names=_names(db, np.unique(aggregates[:, 1]).tolist(), _AGGREGATE_NAMES),
     )
 
 
 def of_providers(db: Connection, ids: Collection[int]) -> Rows:
     """Return the rows of these providers; ids of missing providers are ignored."""
-    providers = _by_id(db, _PROVIDERS, ids)
+    providers = _by_id(db, _PROVIDERS.by_id, ids)
     # Ignore rows that a deleted provider may have left behind.
     present = [row[0] for row in providers]
-    trait_pairs, aggregate_pairs = _by_id(db, _TRAITS, present), _by_id(db, _AGGREGATES, present)
-    trait_names = _names(db, trait_pairs, _TRAIT_NAMES)
+    trait_pairs, aggregate_pairs = _by_id(db, _TRAITS.by_id, present), _by_id(db, _AGGREGATES.by_id, present)
+    trait_names = _names(db, {trait_id for _, trait_id in trait_pairs}, _TRAIT_NAMES)
+    aggregate_names = _names(db, {aggregate_id for _, aggregate_id in aggregate_pairs}, _AGGREGATE_NAMES)
     return Rows(
         providers=providers,
-        inventories=_by_id(db, _INVENTORIES, present),
-        usages=_as_integers(_by_id(db, _USAGES, present)),
+        inventories=_by_id(db, _INVENTORIES.by_id, present),
+        usages=_as_integers(_by_id(db, _USAGES.by_id, present)),
         traits=_with_names(trait_pairs, trait_names, "trait"),
-        aggregates=_with_names(aggregate_pairs, _names(db, aggregate_pairs, _AGGREGATE_NAMES), "aggregate"),
+        aggregates=_with_names(aggregate_pairs, aggregate_names, "aggregate"),
         trait_ids={name: id_ for id_, name in trait_names.items() if name is not None},
     )
 
@@ -90,9 +92,15 @@ def _as_integers(usages: Iterable[tuple[Any, ...]]) -> list[tuple[int, int, int]
     return [(provider_id, class_id, int(used)) for provider_id, class_id, used in usages]
 
 
+def _with_names(pairs: Iterable[tuple[Any, ...]], names: Mapping[int, str | None], kind: str) -> list[tuple[int, str]]:
+    """Return pairs of provider id and name; pairs whose id has no name are left out and logged."""
+    rows = inconsistent.with_names(np.array([*pairs], dtype=np.int64).reshape(-1, 2), names, kind)
+    return [(owner, names[id_] or "") for owner, id_ in rows.tolist()]
+
+
 def class_names(db: Connection) -> dict[int, str]:
     """Return the names of all resource classes, by id."""
-    return dict(_driver_rows(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
+    return dict(driver_rows(db, sa.select(resource_classes.c.id, resource_classes.c.name)))
 
 
 class Checksum(NamedTuple):
@@ -117,32 +125,33 @@ def weight(provider_id: Any, class_id: Any) -> Any:
 
 def checksum(db: Connection, low: int, high: int) -> Checksum:
     """Return the checksum of the providers in the database with ``low <= id < high``."""
-    ((count, highest, generations, usage),) = _driver_rows(db, _CHECKSUM, {"low": low, "high": high})
+    ((count, highest, generations, usage),) = driver_rows(db, _CHECKSUM, {"low": low, "high": high})
     return Checksum(count, highest or 0, int(generations or 0), int(usage or 0))
 
 
 class _Query(NamedTuple):
-    """A statement for all rows, and one for the rows whose first column is in a list of ids."""
+    """The rows of all providers, and a statement for the rows of the providers in a list of ids."""
 
-    all: sa.Select[Any]
+    all: Pages
     by_id: sa.Select[Any]
 
     @classmethod
-    def from_select(cls, statement: sa.Select[Any]) -> _Query:
-        return cls(statement, statement.where(statement.selected_columns[0].in_(_IDS)))
+    def from_select(cls, key: sa.Column[int], rows: sa.Select[Any]) -> _Query:
+        """Return the query for a statement whose first column is the id of the provider."""
+        return cls(Pages(key, rows), _with_ids(rows))
 
 
-def _driver_rows(db: Connection, statement: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
-    """Return the driver's rows, since SQLAlchemy's take twice the time."""
-    cursor = cast(Any, db.execute(statement, parameters).cursor)
-    rows = list(cursor.fetchall())
-    bulkhead.note_progress()
-    return rows
+_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
 
 
-def _by_id(db: Connection, query: _Query, ids: Iterable[int]) -> list[tuple[Any, ...]]:
+def _with_ids(rows: sa.Select[Any]) -> sa.Select[Any]:
+    """Return the statement for the rows whose first column is in a list of ids."""
+    return rows.where(rows.selected_columns[0].in_(_IDS))
+
+
+def _by_id(db: Connection, by_id: sa.Select[Any], ids: Iterable[int]) -> list[tuple[Any, ...]]:
     """Return the rows whose first column is one of the ids."""
-    return [row for batch in _batches(ids) for row in _driver_rows(db, query.by_id, {"ids": batch})]
+    return [row for batch in _batches(ids) for row in driver_rows(db, by_id, {"ids": batch})]
 
 
 def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
@@ -151,45 +160,51 @@ def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _read_matrix(db: Connection, query: _Query) -> Matrix:
-    """Return all rows of a query that selects only numbers.
-
-    PyMySQL is written in Python, and spends most of its time reading rows.  So MySQL sends the rows of many providers
-    as one text, which is parsed as JSON.
-    """
-    if db.dialect.name not in ("mysql", "mariadb"):
-        return matrix(_driver_rows(db, query.all), len(query.all.selected_columns))
-    columns = query.all.subquery().c
-    pack = columns[0].op("DIV")(_PACK_SIZE)
-    # A comma follows every number, so a text that was truncated at GROUP_CONCAT's limit has too few commas.
-    text = sa.func.aggregate_strings(sa.func.concat_ws(",", *columns, ""), "")
-    packs, truncated = [np.empty(0)], []
-    for number, count, numbers in _driver_rows(db, sa.select(pack, sa.func.count(), text).group_by(pack)):
-        if numbers.count(",") == count * len(columns):
-            packs.append(np.array(orjson.loads(f"[{numbers[:-1]}]"), dtype=np.float64))
-        else:
-            truncated.append(number)
-    for number in truncated:
-        # Read rows instead, for example of a provider with 100,000 traits.
-        packs.append(matrix(_driver_rows(db, sa.select(*columns).where(pack == number)), len(columns)).ravel())
-    return matrix(np.concatenate(packs), len(columns))
+def _matrix(db: Connection, pages: Pages, kind: type[Number]) -> npt.NDArray[Number]:
+    """Return all rows of numbers."""
+    values = [np.fromiter(page, kind, len(page)) for page in pages.read(db)]
+    return np.concatenate(values).reshape(-1, len(pages.rows.selected_columns))
 
 
-def _pairs(db: Connection, query: _Query) -> list[tuple[int, int]]:
-    return [(provider_id, named_id) for provider_id, named_id in _read_matrix(db, query).astype(np.int64).tolist()]
+def _provider_arrays(page: list[Any]) -> tuple[Any, ...]:
+    """Return the columns of a page of providers, in ascending order of the ids."""
+    width = len(_PROVIDERS.all.rows.selected_columns)
+    rows = sorted(zip(*[iter(page)] * width, strict=True))
+    ids, uuids, names, *integers = [*zip(*rows, strict=True)] or [()] * width
+    return (
+        _integers(ids),
+        Texts.of(uuids),
+        Texts.of(name or "" for name in names),
+        np.array([name is None for name in names], dtype=np.bool_),
+        *map(_integers, integers),
+    )
 
 
-def _names(db: Connection, pairs: Iterable[tuple[Any, ...]], names: _Query) -> dict[int, str | None]:
-    """Return the names of the traits or aggregates in the pairs, by id."""
-    return dict(_by_id(db, names, {named_id for _, named_id in pairs}))
+def _integers(values: Sequence[Any]) -> Integers:
+    return np.fromiter(values, np.int64, len(values))
+
+
+def _names(db: Connection, ids: Iterable[int], names: sa.Select[Any]) -> dict[int, str | None]:
+    """Return the names of traits or aggregates by id."""
+    return dict(_by_id(db, names, ids))
 
 
 _P, _I, _A = resource_providers.c, inventories.c, allocations.c
 _PROVIDER_TRAITS, _PROVIDER_AGGREGATES = resource_provider_traits.c, resource_provider_aggregates.c
 
-_IDS: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True, literal_execute=True)
-_PROVIDERS = _Query.from_select(
-    sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id),
+_NULL = sa.literal(NULL, sa.BigInteger)
+_PROVIDERS = _Query(
+    Pages(
+        _P.id,
+        sa.select(
+            *(_P.id, _P.uuid, _P.name),
+            *(
+                sa.func.coalesce(column, _NULL)
+                for column in (_P.generation, _P.parent_provider_id, _P.root_provider_id)
+            ),
+        ),
+    ),
+    _with_ids(sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id)),
 )
 _GENERATIONS_AND_USAGES = """
 SELECT p.id, p.generation, a.resource_class_id, SUM(a.used)
@@ -212,25 +227,25 @@ _WEIGHTED_USAGE = (
 )
 _CHECKSUM = sa.select(sa.func.count(), sa.func.max(_P.id), sa.func.sum(_P.generation), _WEIGHTED_USAGE).where(_IN_RANGE)
 _INVENTORIES = _Query.from_select(
+    _I.id,
     sa.select(
         *(_I.resource_provider_id, _I.resource_class_id, _I.total, _I.reserved),
         *(_I.min_unit, _I.max_unit, _I.step_size, _I.allocation_ratio),
-    )
+    ),
 )
 # Answered from allocations_resource_provider_class_used_idx alone (a covering index).
 _USAGES = _Query.from_select(
+    _A.resource_provider_id,
     sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used")).group_by(
         _A.resource_provider_id, _A.resource_class_id
-    )
+    ),
 )
-_TRAITS = _Query.from_select(sa.select(_PROVIDER_TRAITS.resource_provider_id, _PROVIDER_TRAITS.trait_id))
+_TRAITS = _Query.from_select(
+    _PROVIDER_TRAITS.resource_provider_id, sa.select(_PROVIDER_TRAITS.resource_provider_id, _PROVIDER_TRAITS.trait_id)
+)
 _AGGREGATES = _Query.from_select(
-    sa.select(_PROVIDER_AGGREGATES.resource_provider_id, _PROVIDER_AGGREGATES.aggregate_id)
+    _PROVIDER_AGGREGATES.resource_provider_id,
+    sa.select(_PROVIDER_AGGREGATES.resource_provider_id, _PROVIDER_AGGREGATES.aggregate_id),
 )
-_TRAIT_NAMES = _Query.from_select(sa.select(traits.c.id, traits.c.name))
-_AGGREGATE_NAMES = _Query.from_select(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))
-
-
-def _with_names(pairs, names, kind):
-    rows = inconsistent.with_names(np.array([*pairs], dtype=np.int64).reshape(-1, 2), names, kind)
-    return [(owner, names[id_]) for owner, id_ in rows.tolist()]
+_TRAIT_NAMES = _with_ids(sa.select(traits.c.id, traits.c.name))
+_AGGREGATE_NAMES = _with_ids(sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid))

@@ -19,7 +19,7 @@ from placement.objects.claims.leases import ANY_EXPIRED
 
 #: Maximum time between two reads of the feed: after a longer time, a reader may have missed writers that were ended
 #: and deleted.
-_MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
+MAX_GAP = datetime.timedelta(seconds=feed.LIFETIME / 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Position:
         return (
             self.instance is not None
             and self.instance == earlier.instance
-            and abs(self.at - earlier.at) < _MAX_GAP
+            and abs(self.at - earlier.at) < MAX_GAP
             and all(self._continues(writer, seq) for writer, seq in earlier.newest.items() - self.newest.items())
             and all(earlier._knows(writer, seq) for writer, seq in self.newest.items() - earlier.newest.items())
         )

@@ -201,7 +201,7 @@ def _replace(texts: Texts, changes: Mapping[int, str]) -> Texts:
     numbers = np.arange(max(len(texts), 1 + max(changes)))
     numbers[len(texts) :] = len(texts)
     numbers[[*changes]] = len(texts) + 1 + np.arange(len(changes))
-    return (texts + Texts.of(["", *changes.values()])).take(numbers)
+    return Texts.concatenate([texts, Texts.of(["", *changes.values()])]).take(numbers)
 
 
 def _names(names: Sequence[str], numbers: list[int]) -> frozenset[str]:

@@ -6,11 +6,9 @@ return that state, even if other transactions commit meanwhile.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,9 @@ from placement import signals
 from placement.db import feed
 from placement.db.writes.transaction import Reader
 from placement.index import edit, load
-from placement.index.build import build
+from placement.index.arrays import Arrays
+from placement.index.build import Names, build_arrays, from_arrays
+from placement.index.contents import tables_of
 from placement.index.position import Position
 from placement.index.snapshot import Snapshot
 
@@ -41,51 +41,72 @@ class Indexed(NamedTuple):
     position: Position
 
 
+class Base(NamedTuple):
+    """The arrays of a snapshot, its names, and its position in the feed."""
+
+    arrays: Arrays
+    names: Names
+    position: Position
+
+    @classmethod
+    def read(cls, db: Connection) -> Base:
+        """Read all providers of the database."""
+        began = time.monotonic()
+        position = Position.now(Reader(db))
+        arrays, names = build_arrays(load.all_rows(db), load.class_names(db))
+        LOG.info("Read %d providers into the index in %.1f s.", len(arrays["generations"]), time.monotonic() - began)
+        return cls(arrays, names, position)
+
+    @classmethod
+    def of(cls, indexed: Indexed) -> Base:
+        """Return new arrays with the contents of a snapshot, changes included."""
+        return cls(*build_arrays(tables_of(indexed.snapshot), indexed.snapshot.class_names), indexed.position)
+
+    def indexed(self) -> Indexed:
+        """Return the snapshot of the arrays."""
+        return Indexed(from_arrays(self.arrays, self.names), self.position)
+
+
 def load_index(db: Connection) -> Indexed:
     """Return an index that is read from the database."""
-    began = time.monotonic()
-    with _without_collections():
-        position = Position.now(Reader(db))
-        snapshot = build(load.all_rows(db), load.class_names(db))
-    # Freeze the snapshot, so that full collections skip it: they take about 0.1 s per 100,000 providers, which are not
-    # in reference cycles.
-    gc.collect()
-    gc.freeze()
-    LOG.info("Read %d providers into the index in %.1f s.", len(snapshot), time.monotonic() - began)
-    return Indexed(snapshot, position)
+    return Base.read(db).indexed()
 
 
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Disable the cyclic garbage collector, which takes a third of the time while a million rows are allocated."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+class FollowError(Exception):
+    """The feed does not contain all changes since the index was read; the argument says why."""
+
+    def __init__(self, cause: signals.ReloadCause, reason: str) -> None:
+        super().__init__(reason)
+        self.cause = cause
 
 
 def refresh_index(db: Connection, indexed: Indexed) -> Indexed:
-    """Return the index with all changes committed since it was read."""
+    """Return the index with all changes committed since it was read; it is read again if that is impossible."""
+    try:
+        return follow(db, indexed)
+    except FollowError:
+        return load_index(db)
+
+
+def follow(db: Connection, indexed: Indexed) -> Indexed:
+    """Return the index with all changes committed since it was read.
+
+    Raises:
+        FollowError: The index must be read again.
+    """
     snapshot, earlier = indexed
     position = Position.now(Reader(db))
     if not position.follows(earlier):
-        LOG.info("The change feed cannot be followed from the position of the index: reloading it.")
-        signals.reloaded("feed_lost")
-        return load_index(db)
+        raise FollowError("feed_lost", "The change feed cannot be followed from the position of the index")
     changes = position.changes_since(db, earlier, max(_MIN_BY_ID, len(snapshot) // _COST_BY_ID))
     if changes is None:
-        LOG.info("The change feed contains too many changes to apply: reloading the index.")
-        signals.reloaded("feed_long")
-        return load_index(db)
+        raise FollowError("feed_long", "The change feed contains too many changes to apply")
     try:
         return Indexed(apply_changes(db, snapshot, changes), position)
     except edit.OutOfStepError as error:
-        LOG.error("The change feed names provider %s, which is not in the index: reloading the index.", error)
-        signals.reloaded("out_of_step")
-        return load_index(db)
+        raise FollowError(
+            "out_of_step", f"The change feed names provider {error}, which is not in the index"
+        ) from error
 
 
 def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]) -> Snapshot:

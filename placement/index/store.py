@@ -15,32 +15,31 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from placement.index import array_file
-from placement.index.build import Names, build_arrays, from_arrays
-from placement.index.contents import tables_of
+from placement.index.build import Names
 from placement.index.position import MAX_GAP, Position
-from placement.index.snapshot import Snapshot
+from placement.index.refresh import Base, Indexed
 
 LOG = logging.getLogger(__name__)
 
 #: The version of the arrays.  Each version has files of its own, so that workers of two releases do not replace each
 #: other's.
 LAYOUT = 1
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 #: Seconds between two attempts to lock a file that another worker has locked.
 _LOCK_INTERVAL = 0.05
 #: Seconds for which a directory is not used after a failure.
 _FAILURE_PAUSE = 600.0
 
 
-class Indexed(NamedTuple):
-    """A snapshot, and its position in the feed."""
-
-    snapshot: Snapshot
-    position: Position
+def default_directory(state_path: str) -> Path:
+    """Return the directory in memory of the user of this process, or one below ``state_path``."""
+    memory = Path("/dev/shm")
+    return memory / f"placement-{os.geteuid()}" if memory.is_dir() else Path(state_path, "index")
 
 
 class IndexStore:
@@ -53,13 +52,13 @@ class IndexStore:
         #: The file that was read last, as ``_version`` identifies it.
         self._read: tuple[int, int] | None = None
 
-    def load(self, instance: str) -> Indexed | None:
+    def load(self, instance: str | None) -> Indexed | None:
         """Return the index in the file of a database, or None if there is no file that can be used.
 
         Args:
-            instance: The identity of the database's feed.
+            instance: The identity of the database's feed; None if it has lost it.
         """
-        path = self._path(instance)
+        path = None if instance is None else self._path(instance)
         if path is None:
             return None
         try:
@@ -72,20 +71,11 @@ class IndexStore:
         except (OSError, array_file.UnusableFileError) as error:
             LOG.warning("The index file %s is not used: %s.", path, error)
             return None
-        names = Names(
-            {int(class_id): name for class_id, name in facts["classes"].items()},
-            facts["trait_ids"],
-            facts["traits"],
-            facts["aggregates"],
-        )
-        position = Position(
-            instance, datetime.datetime.fromisoformat(facts["at"]), dict(facts["newest"]), has_expired_leases=False
-        )
-        return Indexed(from_arrays(arrays, names), position)
+        return Base(arrays, _names(facts), _position(facts)).indexed()
 
-    def is_newer(self, instance: str) -> bool:
+    def has_changed(self, instance: str | None) -> bool:
         """Whether the file of the database has been replaced since it was read."""
-        path = self._path(instance)
+        path = None if instance is None else self._path(instance)
         if path is None:
             return False
         try:
@@ -93,39 +83,31 @@ class IndexStore:
         except OSError:
             return False
 
-    def save(self, indexed: Indexed) -> Indexed:
-        """Replace the file of the index's database, and return the index in the new file.
+    def is_usable(self, instance: str | None) -> bool:
+        """Whether a file of the database can be written, as far as is known."""
+        return instance is not None and self._path(instance) is not None
+
+    def save(self, base: Base) -> Indexed:
+        """Replace the file of a database, and return the index in the new file.
 
         If no file can be written, the index is returned in the memory of this process, and the log says why.
         """
-        snapshot, position = indexed
-        arrays, names = build_arrays(tables_of(snapshot), snapshot.class_names)
-        path = None if position.instance is None else self._path(position.instance)
-        if path is not None and position.instance is not None:
-            facts = {
-                "layout": LAYOUT,
-                "instance": position.instance,
-                "at": position.at.isoformat(),
-                "newest": [*position.newest.items()],
-                "classes": {str(class_id): name for class_id, name in names.classes.items()},
-                "trait_ids": names.trait_ids,
-                "traits": names.traits,
-                "aggregates": names.aggregates,
-            }
+        instance = base.position.instance
+        path = None if instance is None else self._path(instance)
+        if path is not None and instance is not None and len(base.arrays["providers/ids"]):
             new = path.with_name(f"{path.name}.{os.getpid()}.new")
             try:
                 new.unlink(missing_ok=True)
-                array_file.write(new, arrays, facts)
+                array_file.write(new, base.arrays, _facts(base))
                 new.replace(path)
+                self._delete_old_files()
             except OSError as error:
                 self._pause(error)
                 with contextlib.suppress(OSError):
                     new.unlink(missing_ok=True)
             else:
-                self._delete_old_files()
-                if (loaded := self.load(position.instance)) is not None:
-                    return loaded
-        return Indexed(from_arrays(arrays, names), position)
+                return self.load(instance) or base.indexed()
+        return base.indexed()
 
     @contextlib.contextmanager
     def lock(self, instance: str | None, wait: float) -> Iterator[bool]:
@@ -140,7 +122,7 @@ class IndexStore:
         """
         path = None if instance is None else self._path(instance)
         try:
-            descriptor = None if path is None else os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = None if path is None else os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
         except OSError as error:
             self._pause(error)
             descriptor = None
@@ -159,7 +141,9 @@ class IndexStore:
             return None
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = directory.stat()
+            status = directory.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                raise NotADirectoryError("it is not a directory")
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
                 raise PermissionError("other users may write to it")
         except OSError as error:
@@ -182,6 +166,29 @@ class IndexStore:
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < oldest:
                     path.unlink()
+
+
+def _facts(base: Base) -> dict[str, Any]:
+    """Return what a file contains besides the arrays, as JSON."""
+    return {
+        "layout": LAYOUT,
+        "instance": base.position.instance,
+        "at": base.position.at.isoformat(),
+        "newest": [*base.position.newest.items()],
+        "classes": [*base.names.classes.items()],
+        "trait_ids": dict(base.names.trait_ids),
+        "traits": base.names.traits,
+        "aggregates": base.names.aggregates,
+    }
+
+
+def _names(facts: Mapping[str, Any]) -> Names:
+    return Names(dict(facts["classes"]), facts["trait_ids"], facts["traits"], facts["aggregates"])
+
+
+def _position(facts: Mapping[str, Any]) -> Position:
+    at = datetime.datetime.fromisoformat(facts["at"])
+    return Position(facts["instance"], at, dict(facts["newest"]))
 
 
 def _version(path: Path) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,12 @@ class Texts:
         np.cumsum([len(text) for text in encoded], out=offsets[1:])
         return cls(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Texts]) -> Texts:
+        """Return the texts of all parts; there must be at least one part."""
+        lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+        return cls(np.concatenate([part.data for part in parts]), np.append(0, np.cumsum(lengths)))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -56,13 +62,6 @@ class Texts:
             shift = np.repeat(self.offsets[numbers[block]] - offsets[:-1][block], lengths[block])
             data[start:end] = self.data[np.arange(start, end) + shift]
         return Texts(data, offsets)
-
-    def __add__(self, other: Texts) -> Texts:
-        """Return the texts followed by other texts."""
-        return Texts(
-            np.concatenate((self.data, other.data)),
-            np.concatenate((self.offsets, self.offsets[-1] + other.offsets[1:])),
-        )
 
     def hashes(self) -> Hashes:
         """Return a hash of each text: its bytes are the coefficients of a polynomial modulo 2**64."""
