@@ -13,6 +13,7 @@ from placement.index.patched import merge_rows
 from placement.index.slots import EMPTY, Mask, Slots, SlotSet, is_sparse, positions_in
 from placement.objects import capacity as rule
 
+Available = npt.NDArray[np.int32]
 #: The fields of ``Amounts``, each as an array.
 Fields = tuple[npt.NDArray[Any], ...]
 
@@ -49,8 +50,13 @@ class Amounts(NamedTuple):
 #: this ratio is infinite; the ratios of inventories are finite.
 ABSENT = Amounts(0.0, 0.0, 1, 0, 1, 0, 0, -np.inf)
 _TYPES = (np.float64, np.float64, np.int32, np.int32, np.int32, np.int32, np.int32, np.float64)
-#: Number of leading fields of Amounts that decide whether an amount fits; the other fields are only shown.
-_FIT_FIELDS = 5
+
+
+#: The numbers of the fields that constrain the units of one allocation: min_unit, max_unit, step_size.
+_UNIT_FIELDS = (2, 3, 4)
+#: The number of the available amount, which is computed from the fields.
+_AVAILABLE = len(ABSENT)
+_ALL_ABSENT, _ALL_TYPES = (*ABSENT, 0), (*_TYPES, np.int32)
 
 
 def capacity_and_ratio(total: Any, reserved: Any, stored: Any) -> tuple[Any, Any]:
@@ -96,17 +102,22 @@ class Totals(NamedTuple):
 class _Rows:
     """Inventories as arrays.  Row n belongs to slot n if they are dense, and to the n-th of ``slots`` if sparse."""
 
-    __slots__ = ("_totals", "fields", "has_steps", "slots")
+    __slots__ = ("_totals", "available", "fields", "has_units", "slots")
 
-    def __init__(self, fields: Fields, slots: Slots | None) -> None:
+    def __init__(self, fields: Fields, available: Available, slots: Slots | None) -> None:
         self.fields = fields
+        #: What ``Column.available`` returns.  A search reads 4 bytes of a row, not the 24 from which they are computed.
+        self.available = available
         self.slots = slots
-        #: Whether any step size differs from 1.
-        self.has_steps = bool((fields[4] != 1).any())
+        self.has_units = _have_units(fields)
         self._totals: Totals | None = None
 
     def __len__(self) -> int:
         return len(self.fields[0])
+
+    def field(self, number: int) -> npt.NDArray[Any]:
+        """Return a field by its number, or the available amounts."""
+        return self.available if number == _AVAILABLE else self.fields[number]
 
     def row(self, slot: int) -> int | None:
         """Return the row of a slot, or None."""
@@ -123,10 +134,6 @@ class _Rows:
             return slots, None
         return positions_in(self.slots, slots)
 
-    def fits(self, amount: int) -> Mask:
-        """Return a mask of the rows where the amount fits."""
-        return _fits(amount, self.fields, self.has_steps)
-
     def totals(self) -> Totals:
         """Return the sums; computed once, since the rows outlive many snapshots."""
         if self._totals is None:
@@ -134,10 +141,28 @@ class _Rows:
         return self._totals
 
 
-def _fits(amount: int, fields: Fields, has_steps: bool) -> Mask:
-    capacity, used, min_unit, max_unit, step_size = fields[:_FIT_FIELDS]
-    # Division is slow, and step sizes other than 1 are rare.
-    fitting: Mask = rule.fits(amount, used, capacity, min_unit, max_unit, step_size if has_steps else 1)
+def _have_units(fields: Fields) -> bool:
+    """Whether any min_unit exceeds 1, or any step size differs from 1."""
+    return bool((fields[2] > 1).any() or (fields[4] != 1).any())
+
+
+def _available(fields: Fields) -> Available:
+    capacity, used, _, max_unit, *_ = fields
+    available: Available = rule.available(used, capacity, max_unit).astype(np.int32)
+    return available
+
+
+def _fits(amount: int, available: Available, units: Sequence[npt.NDArray[Any]]) -> Mask:
+    """Return a mask of the rows where the amount fits.
+
+    Args:
+        amount: A positive amount.
+        available: The available amounts.
+        units: The unit constraints, or nothing if all are 1: division is slow, and other units are rare.
+    """
+    fitting: Mask = available >= amount
+    if units:
+        fitting &= rule.within_units(amount, *units)
     return fitting
 
 
@@ -166,14 +191,14 @@ class Column:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Column:
         """Return the column of the arrays that ``column_arrays`` returns."""
-        rows = _Rows(tuple(arrays[field] for field in Amounts._fields), arrays.get("slots"))
+        rows = _Rows(tuple(arrays[field] for field in Amounts._fields), arrays["available"], arrays.get("slots"))
         return cls(rows, np.empty(0, np.intp), _NO_ROWS)
 
     @classmethod
     def empty(cls) -> Column:
         """Return the column of a class that no provider has."""
         slots = np.empty(0, np.intp)
-        return cls(_Rows(_NO_ROWS, slots), slots, _NO_ROWS)
+        return cls(_Rows(_NO_ROWS, _available(_NO_ROWS), slots), slots, _NO_ROWS)
 
     @property
     def changes(self) -> int:
@@ -187,50 +212,49 @@ class Column:
     # --- reading ---
 
     def fitting_slots(self, amount: int, slots: SlotSet) -> SlotSet:
-        """Return the members of the set where the amount fits."""
+        """Return the members of the set where the amount, which must be positive, fits."""
+        assert amount > 0, amount
         if amount > LARGEST_AMOUNT or not self:
             return EMPTY
+        has_units = self._rows.has_units or _have_units(self._changes)
+        fields = _UNIT_FIELDS if has_units else ()
         slots = slots.compact()
         if slots.is_sparse:
             members = slots.slots()
-            fields = self._fields(members, _FIT_FIELDS)
-            return SlotSet.sparse(members[_fits(amount, fields, self._has_steps())])
-        fitting = self._rows.fits(amount)
-        changed_slots, changed_fitting = self._changed_slots, _fits(amount, self._changes, self._has_steps())
+            available, *units = self._values(members, (_AVAILABLE, *fields))
+            return SlotSet.sparse(members[_fits(amount, available, units)])
+        fitting = _fits(amount, self._rows.available, [self._rows.fields[field] for field in fields])
+        changed_fitting = _fits(amount, _available(self._changes), [self._changes[field] for field in fields])
         if self._rows.slots is None:
             if len(fitting) != slots.size:
                 # The snapshot may have more slots than the one for which the rows were built.
                 fitting = SlotSet.dense(fitting).mask(slots.size)
-            fitting[changed_slots] = changed_fitting
+            fitting[self._changed_slots] = changed_fitting
             return slots & SlotSet.dense(fitting)
         fitting_slots = self._rows.slots[fitting]
-        if len(changed_slots):
-            unchanged = fitting_slots[~positions_in(changed_slots, fitting_slots)[1]]
-            fitting_slots = np.sort(np.concatenate((unchanged, changed_slots[changed_fitting])))
+        if len(self._changed_slots):
+            unchanged = fitting_slots[~positions_in(self._changed_slots, fitting_slots)[1]]
+            fitting_slots = np.sort(np.concatenate((unchanged, self._changed_slots[changed_fitting])))
         return SlotSet.sparse(fitting_slots) & slots
 
-    def _has_steps(self) -> bool:
-        return self._rows.has_steps or bool((self._changes[4] != 1).any())
-
-    def _fields(self, slots: Slots, count: int = len(ABSENT)) -> Fields:
-        """Return the first ``count`` fields of these slots; those of ABSENT for a slot without inventory."""
+    def _values(self, slots: Slots, fields: Sequence[int] = range(len(ABSENT))) -> list[npt.NDArray[Any]]:
+        """Return fields, by their numbers, of these slots; those of ABSENT for a slot without inventory."""
         rows, present = self._rows.rows(slots)
         if not len(self._rows):
             present = np.zeros(len(slots), np.bool_)
-            fields = [
-                np.full(len(slots), value, kind) for value, kind in zip(ABSENT[:count], _TYPES[:count], strict=True)
-            ]
+            columns = [np.full(len(slots), _ALL_ABSENT[field], _ALL_TYPES[field]) for field in fields]
         else:
-            fields = [field.take(rows) for field in self._rows.fields[:count]]
+            columns = [self._rows.field(field).take(rows) for field in fields]
         if present is not None and not present.all():
-            for field, absent in zip(fields, ABSENT, strict=False):
-                field[~present] = absent
+            for field, column in zip(fields, columns, strict=True):
+                column[~present] = _ALL_ABSENT[field]
         if len(self._changed_slots):
             positions, is_changed = positions_in(self._changed_slots, slots)
             positions = positions[is_changed]
-            for field, changes in zip(fields, self._changes, strict=False):
-                field[is_changed] = changes[positions]
-        return tuple(fields)
+            for field, column in zip(fields, columns, strict=True):
+                changes = _available(self._changes) if field == _AVAILABLE else self._changes[field]
+                column[is_changed] = changes[positions]
+        return columns
 
     def amounts(self, slot: int) -> Amounts:
         """Return the amounts of one provider; they equal ABSENT if it has no inventory in the class."""
@@ -242,13 +266,18 @@ class Column:
             return ABSENT
         return Amounts(*(field.item(row) for field in self._rows.fields))
 
-    def available(self, size: int) -> npt.NDArray[np.int64]:
-        """Return the largest total amount that one consumer can be allocated, for every slot of the snapshot."""
-        rows = _available(self._rows.fields)
+    def available(self, size: int) -> Available:
+        """Return the largest total amount that one consumer can be allocated, for every slot of the snapshot.
+
+        The caller must not change the array.
+        """
+        rows = self._rows.available
         if self._rows.slots is None and len(rows) == size:
-            available = rows
+            if not len(self._changed_slots):
+                return rows
+            available = rows.copy()
         else:
-            available = np.zeros(size, dtype=np.int64)
+            available = np.zeros(size, dtype=np.int32)
             available[slice(0, len(rows)) if self._rows.slots is None else self._rows.slots] = rows
         available[self._changed_slots] = _available(self._changes)
         return available
@@ -260,7 +289,7 @@ class Column:
 
     def exact_capacity_and_usage(self, slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the capacities, with fractions, and the usages of providers that all have the class."""
-        capacity, used = self._fields(slots, 2)
+        capacity, used = self._values(slots, (0, 1))
         return capacity, used
 
     def inventories(self) -> Inventories:
@@ -277,7 +306,7 @@ class Column:
         Args:
             slots: Sorted.
         """
-        return _present(slots, self._fields(slots))
+        return _present(slots, tuple(self._values(slots)))
 
     def over_committed(self) -> Slots:
         """Return the slots of the over-committed providers, whose usage exceeds their capacity."""
@@ -290,9 +319,9 @@ class Column:
         totals = self._rows.totals()
         if not len(self._changed_slots):
             return totals
-        before = Column(self._rows, self._changed_slots[:0], _NO_ROWS)._fields(self._changed_slots)
+        before = Column(self._rows, self._changed_slots[:0], _NO_ROWS)._values(self._changed_slots)
         # Exact: all numbers are whole.
-        changes = zip(totals, _totals(before), _totals(self._changes), strict=True)
+        changes = zip(totals, _totals(tuple(before)), _totals(self._changes), strict=True)
         return Totals(*(total - old + new for total, old, new in changes))
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
@@ -340,9 +369,10 @@ def column_arrays(slots: Slots, fields: Fields, size: int) -> Arrays:
     arrays = {name: field.astype(kind) for name, field, kind in zip(Amounts._fields, clamped, _TYPES, strict=True)}
     steps = arrays["step_size"]
     steps[steps == 0] = 1  # a step size of 0 is inconsistent, and cannot be a divisor
+    arrays["available"] = _available(tuple(arrays.values()))
     if is_sparse(len(slots), size):
         return {"slots": slots, **arrays}
-    for name, absent in zip(Amounts._fields, ABSENT, strict=True):
+    for name, absent in zip((*Amounts._fields, "available"), _ALL_ABSENT, strict=True):
         dense = np.full(size, absent, dtype=arrays[name].dtype)
         dense[slots] = arrays[name]
         arrays[name] = dense
@@ -355,9 +385,3 @@ def _present(slots: Slots, fields: Fields) -> Inventories:
     if is_present.all():
         return Inventories(slots, *fields)
     return Inventories(slots[is_present], *(field[is_present] for field in fields))
-
-
-def _available(fields: Fields) -> npt.NDArray[np.int64]:
-    capacity, used, _, max_unit, *_ = fields
-    available: npt.NDArray[np.int64] = rule.available(used, capacity, max_unit).astype(np.int64)
-    return available

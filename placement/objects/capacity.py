@@ -41,7 +41,7 @@ def available(used: Numbers, capacity: Numbers, max_unit: Numbers) -> Numbers:
     """Return the largest whole amount that fits in addition to the used amount, between 0 and ``max_unit``.
 
     It bounds the sum of one consumer's allocations on one provider.  ``min_unit`` and ``step_size`` apply to each
-    allocation, not to the sum.
+    allocation, not to the sum.  A positive amount ``fits`` if it is at most this amount and ``within_units``.
     """
     return np.clip(np.floor(capacity) - used, 0, max_unit)
 

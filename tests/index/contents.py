@@ -35,6 +35,11 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         assert slot_set.count == len(slot_set.slots())
         return uuids(slot_set.slots())
 
+    for column in snapshot.columns.values():
+        available = column.available(size)
+        assert len(available) == size
+        assert all(available[slot] == column.amounts(slot).available for slot in slots)
+
     forest = snapshot.forest
     all_slots = np.array(slots, dtype=np.intp)
     return {

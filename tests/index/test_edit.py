@@ -108,12 +108,13 @@ def test_a_snapshot_grows_beyond_its_spare_slots() -> None:
 
 
 @pytest.mark.parametrize("spare_slots", [0, 64], ids=["dense columns", "sparse columns"])
-def test_a_step_size_added_later_counts(spare_slots: int) -> None:
+@pytest.mark.parametrize("units", [{"step_size": 5}, {"min_unit": 4}], ids=["step_size", "min_unit"])
+def test_units_added_later_count(units: dict[str, int], spare_slots: int) -> None:
     with mock.patch.object(build, "SPARE_SLOTS", spare_slots):
         world = World()
         world.host("first", DISK_GB=10)
         snapshot = world.snapshot()
-        world.host("second", DISK_GB=Stock(10, step_size=5))
+        world.host("second", DISK_GB=Stock(10, **units))
         snapshot = with_providers(snapshot, [world.ids["second"]], world.rows(["second"]))
     column = snapshot.column("DISK_GB")
     assert column is not None

@@ -9,8 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from placement.index.slots import Slots, SlotSet
 from placement.index.snapshot import SHARES, Snapshot
@@ -20,7 +22,8 @@ from placement.search.refusals import Refusal, Refusals
 from placement.search.solver.constraints import Isolation, NotOnlyShared, SummedAmounts
 from placement.search.solver.problem import ProviderFacts, Requirements, TreeProblem
 
-#: Trees that are charged to the budget at once, before their problems are built: the first chunk, and the largest.
+#: Slots whose trees are charged to the budget at once, before their problems are built: the first chunk, and the
+#: largest.
 _CHUNK, _LARGEST_CHUNK = 256, 16_384
 #: Aggregates per comparison, one bit each, in the low half of 64 bits.
 _BITS = 32
@@ -47,16 +50,12 @@ def tree_problems(
     if not narrowed.eligible:
         return
     some_share = SHARES in narrowed.snapshot.traits and not repeated
-    roots = _distinct_roots(narrowed, budget, refusals) if some_share else narrowed.roots.slots()
-    if order is not None:
-        roots = roots[np.random.default_rng(order.getrandbits(64)).permutation(len(roots))]
+    roots = _distinct_roots(narrowed, budget, refusals) if some_share else narrowed.roots
     problems = TreeProblems(narrowed, order, budget)
-    start, size = 0, _CHUNK
-    while start < len(roots):
-        chunk = problems.possible(roots[start : start + size], refusals)
-        start, size = start + size, min(size * 2, _LARGEST_CHUNK)
-        budget.spend(len(chunk) * (1 + len(narrowed.eligible)))
-        for root in chunk.tolist():
+    for chunk in _chunks(roots, narrowed.snapshot.size, order):
+        possible = problems.possible(chunk, refusals)
+        budget.spend(len(possible) * (1 + len(narrowed.eligible)))
+        for root in possible.tolist():
             problem = problems.complete_problem(root) if repeated else problems.problem_of(root)
             if problem is None:
                 refusals.record_refusal(root, NotOnlyShared.name)
@@ -64,7 +63,33 @@ def tree_problems(
                 yield problem
 
 
-def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> Slots:
+def _chunks(roots: SlotSet, size: int, order: random.Random | None) -> Iterator[Slots]:
+    """Yield the roots in growing chunks; most searches find enough candidates in the first one.
+
+    Args:
+        size: The number of slots of the snapshot.
+        order: As in ``tree_problems``.
+    """
+    if order is not None:
+        generator, slots = np.random.default_rng(order.getrandbits(64)), roots.slots()
+        drawn = generator.choice(len(slots), min(len(slots), _CHUNK), replace=False)
+        yield slots[drawn]
+        yield from (chunk for _, chunk in _slices(generator.permutation(np.delete(slots, drawn))))
+    elif roots.is_sparse:
+        yield from (chunk for _, chunk in _slices(roots.slots()))
+    else:
+        yield from (np.flatnonzero(chunk) + start for start, chunk in _slices(roots.mask(size)))
+
+
+def _slices(array: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Yield the array in slices of growing length, each with its start."""
+    start, length = 0, _CHUNK
+    while start < len(array):
+        yield start, array[start : start + length]
+        start, length = start + length, min(length * 2, _LARGEST_CHUNK)
+
+
+def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> SlotSet:
     """Return the roots of the trees to be combined, without trees that would only repeat candidates.
 
     Among the trees that contain no eligible provider and reach the same sharing providers, only one is combined.  For
@@ -74,20 +99,20 @@ def _distinct_roots(narrowed: Narrowed, budget: Budget, refusals: Refusals) -> S
     eligible = set(narrowed.eligible)
     sharing = {slot for demand in eligible for slot in demand.sharing.slots().tolist()}
     if not sharing:
-        return roots.slots()
+        return roots
     budget.spend(sum(demand.sharing.count for demand in eligible))
     empty = roots
     for demand in eligible:
         empty -= snapshot.forest.roots_of(demand.local)
     if empty.count < 2:
-        return roots.slots()
+        return roots
     aggregates = frozenset().union(*(snapshot.provider(slot).aggregates for slot in sharing))
     budget.spend(len(aggregates) * (1 + empty.count // _PER_ARRAY_OPERATION))
     representatives = _representatives(snapshot, empty.slots(), aggregates)
     distinct = np.sort(np.concatenate([(roots - empty).slots(), representatives]))
     remaining = SlotSet.from_slots(distinct, snapshot.size)
     refusals.narrowing.append(Refusal(NotOnlyShared.name, None, roots, remaining, snapshot.forest))
-    return distinct
+    return remaining
 
 
 def _representatives(snapshot: Snapshot, roots: Slots, aggregates: Collection[str]) -> Slots:

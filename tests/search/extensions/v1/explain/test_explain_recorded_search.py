@@ -31,7 +31,7 @@ from placement.search.solver.constraints import NotOnlyShared
 from placement.search.solver.problem import Requirements
 from tests.search.test_combine import EVEN
 from tests.strategies import crowded_queries, examples, explanation_cases, search_queries, similar_trees
-from tests.world import World
+from tests.world import Stock, World
 
 
 @st.composite
@@ -123,6 +123,17 @@ def test_the_nearest_relevant_ancestor_distinguishes_trees() -> None:
     narrowed = narrow(query, world.snapshot(), Budget(), Refusals())
     equivalent = equivalent_trees(narrowed, narrowed.roots, Budget())
     assert [equivalent.of_classes([number]).count for number in range(len(equivalent.first))] == [1, 2]
+
+
+def test_groups_that_together_exceed_32_bits_are_searched() -> None:
+    world = World()
+    for host in ("h1", "h2"):
+        world.host(host, VCPU=Stock(2**31 - 1, allocation_ratio=4.0))
+        world.host(f"{host}-child", parent=host, VCPU=2**31 - 1)
+    groups = (Group("_1", {"VCPU": 2**31 - 1}), Group("_2", {"VCPU": 2**31 - 1}))
+    check_search(world, SearchQuery(groups))
+    narrowed = narrow(SearchQuery(groups), world.snapshot(), Budget(), Refusals())
+    assert [*equivalent_trees(narrowed, narrowed.roots, Budget()).first] == [0]
 
 
 def test_rows_with_large_numbers_are_distinguished() -> None:
