@@ -62,14 +62,14 @@ class Base(NamedTuple):
         """Return new arrays with the contents of a snapshot, changes included."""
         return cls(*build_arrays(tables_of(indexed.snapshot), indexed.snapshot.class_names), indexed.position)
 
-    def indexed(self) -> Indexed:
+    def index(self) -> Indexed:
         """Return the snapshot of the arrays."""
         return Indexed(from_arrays(self.arrays, self.names), self.position)
 
 
 def load_index(db: Connection) -> Indexed:
     """Return an index that is read from the database."""
-    return Base.read(db).indexed()
+    return Base.read(db).index()
 
 
 class FollowError(Exception):

@@ -1,4 +1,4 @@
-"""The index of a machine: a file that every worker maps (docs/adr/0048).
+"""The index of a machine: a file that every worker maps (docs/adr/0055).
 
 The file contains the arrays of a snapshot, and its position in the change feed.  A worker that begins with the file
 follows the feed from this position.  What makes a file useless makes the feed impossible to follow from its position:
@@ -71,7 +71,7 @@ class IndexStore:
         except (OSError, array_file.UnusableFileError) as error:
             LOG.warning("The index file %s is not used: %s.", path, error)
             return None
-        return Base(arrays, _names(facts), _position(facts)).indexed()
+        return Base(arrays, _names(facts), _position(facts)).index()
 
     def has_changed(self, instance: str | None) -> bool:
         """Whether the file of the database has been replaced since it was read."""
@@ -106,8 +106,8 @@ class IndexStore:
                 with contextlib.suppress(OSError):
                     new.unlink(missing_ok=True)
             else:
-                return self.load(instance) or base.indexed()
-        return base.indexed()
+                return self.load(instance) or base.index()
+        return base.index()
 
     @contextlib.contextmanager
     def lock(self, instance: str | None, wait: float) -> Iterator[bool]:
@@ -118,7 +118,7 @@ class IndexStore:
             wait: Seconds to wait for another worker.
 
         Yields:
-            Whether this worker holds the lock; False also if there is no directory.
+            Whether this worker holds the lock; False without a directory.
         """
         path = None if instance is None else self._path(instance)
         try:

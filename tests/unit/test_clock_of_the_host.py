@@ -17,6 +17,7 @@ READERS = {
     "db/schema/tables",  # the function that tests replace (tests/clock.py)
     "extensions/orphans/nova",  # requests the changes since a time, with a margin for nova's clocks
     "extensions/terminal/watching",  # prints the time
+    "index/store",  # compares the ages of files
     "middleware/profiler",  # names files
     "tracing/inner_spans",  # dates spans, which a collector compares with the spans of other hosts
 }

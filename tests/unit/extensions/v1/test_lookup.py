@@ -46,23 +46,6 @@ def test_a_uuid_is_found_in_every_spelling(snapshot):
         assert snapshot.provider(lookup.provider_in_path(snapshot, made.empty_database(), spelling)).uuid == TWO
 
 
-class CountedProviders(list):
-    """A list of providers that counts its iterations."""
-
-    iterations = 0
-
-    def __iter__(self):
-        self.iterations += 1
-        return super().__iter__()
-
-
-def test_lookups_of_many_names_read_the_providers_once(snapshot):
-    snapshot.providers = CountedProviders(snapshot.providers)
-    for number in range(600):
-        assert lookup.find(snapshot, f"host{number}") is None
-    assert snapshot.providers.iterations == 1
-
-
 def test_a_new_name_is_found_in_the_next_snapshot(snapshot):
     assert lookup.find(snapshot, "rack 1/node é") is not None
     world = World()
