@@ -14,6 +14,7 @@ from placement.db import feed
 from placement.db.database import Database
 from placement.db.shared_run import SharedRun
 from placement.db.upkeep import standard
+from placement.index import memory
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import MAX_GAP, Position
 from placement.index.refresh import Base, FollowError, Indexed, agrees, bounds, follow, refresh_index
@@ -229,9 +230,10 @@ class LiveIndex:
 
     def _read(self, cause: signals.ReloadCause) -> Indexed:
         signals.reloaded(cause)
-        base = self._database.snapshot(Base.read)
-        self._base = base.position
-        return self._store.save(base)
+        indexed = self._store.save(self._database.snapshot(Base.read))
+        self._base = indexed.position
+        memory.release()
+        return indexed
 
     # --- renewing the arrays, in which many changes have accumulated ---
 
@@ -261,6 +263,7 @@ class LiveIndex:
                 self._renewed = self._store.load(instance)
             elif is_locked or not self._store.is_usable(instance):
                 self._renewed = self._store.save(Base.of(indexed))
+                memory.release()
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:

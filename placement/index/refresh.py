@@ -62,14 +62,14 @@ class Base(NamedTuple):
         """Return new arrays with the contents of a snapshot, changes included."""
         return cls(*build_arrays(tables_of(indexed.snapshot), indexed.snapshot.class_names), indexed.position)
 
-    def index(self) -> Indexed:
+    def to_index(self) -> Indexed:
         """Return the snapshot of the arrays."""
         return Indexed(from_arrays(self.arrays, self.names), self.position)
 
 
 def load_index(db: Connection) -> Indexed:
     """Return an index that is read from the database."""
-    return Base.read(db).index()
+    return Base.read(db).to_index()
 
 
 class FollowError(Exception):

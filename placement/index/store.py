@@ -71,7 +71,7 @@ class IndexStore:
         except (OSError, array_file.UnusableFileError) as error:
             LOG.warning("The index file %s is not used: %s.", path, error)
             return None
-        return Base(arrays, _names(facts), _position(facts)).index()
+        return Base(arrays, _names(facts), _position(facts)).to_index()
 
     def has_changed(self, instance: str | None) -> bool:
         """Whether the file of the database has been replaced since it was read."""
@@ -106,8 +106,8 @@ class IndexStore:
                 with contextlib.suppress(OSError):
                     new.unlink(missing_ok=True)
             else:
-                return self.load(instance) or base.index()
-        return base.index()
+                return self.load(instance) or base.to_index()
+        return base.to_index()
 
     @contextlib.contextmanager
     def lock(self, instance: str | None, wait: float) -> Iterator[bool]:
