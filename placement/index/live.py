@@ -204,18 +204,19 @@ class LiveIndex:
 
     def _load(self, cause: signals.ReloadCause) -> Indexed:
         """Return the index of the file, or read the database, which only one worker of the machine does at a time."""
-        instance = self._database.read(Position.now).instance
-        if instance is None:
-            return self._read(cause)
-        if (indexed := self._load_file(instance)) is not None:
-            return indexed
-        with self._store.lock(instance, LOCK_TIME_LIMIT):
-            # While this worker waited, another one may have read the database.
-            if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
+        try:
+            instance = self._database.read(Position.now).instance
+            if (indexed := self._load_file(instance)) is not None:
                 return indexed
-            return self._read(cause)
+            with self._store.lock(instance, LOCK_TIME_LIMIT):
+                # While this worker waited, another one may have read the database.
+                if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
+                    return indexed
+                return self._read(cause)
+        finally:
+            memory.settle()
 
-    def _load_file(self, instance: str) -> Indexed | None:
+    def _load_file(self, instance: str | None) -> Indexed | None:
         """Return the index of the file with all changes; None if there is no file that can be used."""
         stored = self._store.load(instance)
         if stored is None:
@@ -232,7 +233,6 @@ class LiveIndex:
         signals.reloaded(cause)
         indexed = self._store.save(self._database.snapshot(Base.read))
         self._base = indexed.position
-        memory.release()
         return indexed
 
     # --- renewing the arrays, in which many changes have accumulated ---
@@ -263,7 +263,7 @@ class LiveIndex:
                 self._renewed = self._store.load(instance)
             elif is_locked or not self._store.is_usable(instance):
                 self._renewed = self._store.save(Base.of(indexed))
-                memory.release()
+                memory.settle()
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:
