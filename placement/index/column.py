@@ -381,7 +381,7 @@ def column_arrays(slots: Slots, fields: Fields, size: int) -> Arrays:
 
 def _present(slots: Slots, fields: Fields) -> Inventories:
     """Return the rows that are not ABSENT."""
-    is_present = fields[-1] != ABSENT.allocation_ratio
-    if is_present.all():
+    rows = np.flatnonzero(fields[-1] != ABSENT.allocation_ratio)
+    if len(rows) == len(slots):
         return Inventories(slots, *fields)
-    return Inventories(slots[is_present], *(field[is_present] for field in fields))
+    return Inventories(slots.take(rows), *(field.take(rows) for field in fields))

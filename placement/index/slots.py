@@ -216,6 +216,8 @@ class SlotSet:
 
 def _intersection(smaller: Slots, larger: Slots) -> Slots:
     """Return the members of both sorted arrays; the second must not be the shorter one."""
+    if not len(smaller):
+        return smaller
     common: Slots = smaller[positions_in(larger, smaller)[1]]
     return common
 
@@ -230,7 +232,8 @@ def positions_in(members: Slots, slots: Slots) -> tuple[Slots, Mask]:
     """
     if not len(members):
         return np.zeros(len(slots), np.intp), np.zeros(len(slots), np.bool_)
-    positions = np.minimum(np.searchsorted(members, slots), len(members) - 1)
+    positions = members.searchsorted(slots)
+    positions[positions == len(members)] = 0
     return positions, members[positions] == slots
 
 

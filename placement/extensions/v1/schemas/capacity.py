@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from placement.extensions.v1.count.count import Count, CountReason
 from placement.extensions.v1.schemas import numeral, search
-from placement.extensions.v1.schemas.provider import reference
+from placement.extensions.v1.schemas.provider import references
 from placement.extensions.v1.schemas.replies import NAMED
 from placement.schemas.declarations import Array, Field, Object, OrNull, boolean, integer, nullable, string
 from placement.schemas.document import Query
@@ -91,7 +90,8 @@ def document(result: Count, limit: int) -> dict[str, Any]:
     Args:
         limit: The maximum number of trees, and of aggregates, to show.
     """
-    roots = islice(zip(result.roots, result.counts, result.limiting_rules, strict=True), limit)
+    providers = references(result.snapshot, result.roots[:limit])
+    roots = zip(providers, result.counts[:limit], result.limiting_rules[:limit], strict=True)
     return {
         "count": result.count,
         "at_most": result.at_most,
@@ -102,10 +102,7 @@ def document(result: Count, limit: int) -> dict[str, Any]:
         "limiting": None
         if result.limiting_rule is None
         else {**_rule(result.limiting_rule), "text": _text(result.limiting_rule)},
-        "roots": [
-            {"provider": reference(result.snapshot, root), "count": count, "limiting": _rule(rule)}
-            for root, count, rule in roots
-        ],
+        "roots": [{"provider": provider, "count": count, "limiting": _rule(rule)} for provider, count, rule in roots],
         "aggregates": [{"uuid": uuid, "count": count} for uuid, count in result.aggregates[:limit]],
     }
 

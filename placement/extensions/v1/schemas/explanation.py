@@ -7,7 +7,7 @@ from typing import Any
 from placement.extensions.v1.explain.explanation import Combination, Explanation, NearMiss, Relaxation, Step
 from placement.extensions.v1.query_text import query_string
 from placement.extensions.v1.schemas import search
-from placement.extensions.v1.schemas.provider import reference
+from placement.extensions.v1.schemas.provider import reference, references
 from placement.extensions.v1.schemas.replies import NAMED
 from placement.index.snapshot import Snapshot
 from placement.schemas import success
@@ -94,7 +94,7 @@ def _step(step: Step, snapshot: Snapshot) -> Document:
         "group": step.group,
         "before": step.before._asdict(),
         "after": step.after._asdict(),
-        "removed": [reference(snapshot, slot) for slot in step.removed],
+        "removed": references(snapshot, step.removed),
         "amounts": None
         if amounts is None
         else {

@@ -26,6 +26,13 @@ def reference(snapshot: Snapshot, slot: int) -> dict[str, Any]:
     return {"uuid": provider.uuid, "name": provider.name}
 
 
+def references(snapshot: Snapshot, slots: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the uuids and names of several providers."""
+    rows = np.array(slots, dtype=np.intp)
+    names = snapshot.providers.names(rows)
+    return [{"uuid": uuid, "name": name} for uuid, name in zip(snapshot.providers.uuids(rows), names, strict=True)]
+
+
 def documents(snapshot: Snapshot, slots: Sequence[int], consumers: Mapping[int, int]) -> list[dict[str, Any]]:
     """Return the documents of providers, in the order of the slots.
 
@@ -119,4 +126,4 @@ def holders(holdings: Iterable[Holding], uuids: frozenset[str]) -> list[dict[str
 
 def count_with_examples(snapshot: Snapshot, slots: Sequence[int]) -> dict[str, Any]:
     """Return the number of providers, and references to the first providers."""
-    return {"count": len(slots), "providers": [reference(snapshot, slot) for slot in slots[:_MAX_NAMED]]}
+    return {"count": len(slots), "providers": references(snapshot, slots[:_MAX_NAMED])}
