@@ -333,6 +333,11 @@ class Column:
             slots, (used,) = merge_rows(slots, [used], self._changed_slots, [self._changes[1]])
         return slots, used.astype(np.int64)
 
+    def usage_of(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """Return the usage of each slot; 0 without inventory in the class."""
+        (used,) = self._values(slots, [1])
+        return used.astype(np.int64)
+
     # --- changed copies ---
 
     def with_usage(self, used: Mapping[int, int]) -> Column:

@@ -30,6 +30,8 @@ SWEEP_TIME_LIMIT = 0.25
 SECTION = 10_000
 #: Seconds to wait for another worker that reads the database, before this one reads it as well.
 LOCK_TIME_LIMIT = 120.0
+#: Seconds between two looks whether the arrays should be renewed, or another worker has renewed them.
+_RENEWAL_INTERVAL = 1.0
 #: The arrays are renewed if more rows have changed: a constant, and one for every _PROVIDERS_PER_CHANGE providers.
 _MIN_CHANGES = 2000
 _PROVIDERS_PER_CHANGE = 32
@@ -69,6 +71,7 @@ class LiveIndex:
         self._base = _NOWHERE
         #: A thread that renews the arrays, and its result, which the next refresh uses.
         self._renewal: threading.Thread | None = None
+        self._next_renewal = 0.0
         self._renewed: Indexed | None = None
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
@@ -241,8 +244,9 @@ class LiveIndex:
         """Begin to write a new file, or to read the file that another worker has written, if that is due."""
         indexed = self._indexed
         assert indexed is not None
-        if self._renewal is not None and self._renewal.is_alive():
+        if time.monotonic() < self._next_renewal or (self._renewal is not None and self._renewal.is_alive()):
             return
+        self._next_renewal = time.monotonic() + _RENEWAL_INTERVAL
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
             self._renewal = threading.Thread(target=self._run_renewal, args=[indexed], daemon=True)

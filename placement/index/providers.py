@@ -288,6 +288,22 @@ class Providers:
         has_provider[self._changed_slots] = [self._changed[slot] is not None for slot in self._changed_slots.tolist()]
         return np.flatnonzero(has_provider)
 
+    def slots_between(self, low: int, high: int) -> Slots:
+        """Return the slots of the providers with ``low <= id < high``."""
+        start, end = self._arrays.ids.searchsorted([low, high]).tolist()
+        slots = np.arange(start, end)
+        unchanged = slots[~positions_in(self._changed_slots, slots)[1]]
+        changed = [
+            slot for slot, provider in self._changed.items() if provider is not None and low <= provider.id < high
+        ]
+        return np.concatenate((unchanged, np.array(changed, dtype=np.intp)))
+
+    @property
+    def highest_id(self) -> int:
+        """An id that no provider exceeds."""
+        last = self._arrays.ids[-1:].tolist()
+        return max((*last, *(provider.id for provider in self._changed.values() if provider is not None)), default=0)
+
     def free_slots(self) -> list[int]:
         """Return the slots whose provider was deleted."""
         return [slot for slot, provider in self._changed.items() if provider is None]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
 from sqlalchemy.engine import Connection
 
 from placement import signals
@@ -137,8 +136,7 @@ def apply_changes(db: Connection, snapshot: Snapshot, changes: Mapping[int, str]
 
 def bounds(indexed: Indexed, section: int, sections: int) -> tuple[int, int]:
     """Return the lowest id of a section, and the lowest id after it."""
-    providers = indexed.snapshot.providers
-    width = int(providers.ids(providers.slots()).max(initial=0)) // sections + 1
+    width = indexed.snapshot.providers.highest_id // sections + 1
     return section * width, ((section + 1) * width if section + 1 < sections else _ID_LIMIT)
 
 
@@ -156,16 +154,12 @@ def agrees(db: Connection, indexed: Indexed, section: int, sections: int) -> boo
 
 
 def _checksum(snapshot: Snapshot, low: int, high: int) -> load.Checksum:
-    every_slot = snapshot.providers.slots()
-    ids = np.zeros(snapshot.size, dtype=np.int64)
-    ids[every_slot] = snapshot.providers.ids(every_slot)
-    in_range = (ids >= low) & (ids < high) & snapshot.forest.alive
+    slots = snapshot.providers.slots_between(low, high)
+    ids = snapshot.providers.ids(slots)
     usage = 0
     for class_id, column in snapshot.columns.items():
-        slots, used = column.usage()
-        slots, used = slots[in_range[slots]], used[in_range[slots]]
+        used = column.usage_of(slots)
         # In two halves of 32 bits, because the sum of the products may exceed 64 bits.
         for half, shift in ((used & 0xFFFFFFFF, 0), (used >> 32, 32)):
-            usage += int((half * load.weight(ids[slots], class_id)).sum()) << shift
-    generations = snapshot.generations.array(snapshot.size)[in_range]
-    return load.Checksum(int(in_range.sum()), int(ids[in_range].max(initial=0)), int(generations.sum()), usage)
+            usage += int((half * load.weight(ids, class_id)).sum()) << shift
+    return load.Checksum(len(slots), int(ids.max(initial=0)), int(snapshot.generations[slots].sum()), usage)
