@@ -217,7 +217,7 @@ class LiveIndex:
                     return indexed
                 return self._read(cause)
         finally:
-            memory.settle()
+            memory.release()
 
     def _load_file(self, instance: str | None) -> Indexed | None:
         """Return the index of the file with all changes; None if there is no file that can be used."""
@@ -267,7 +267,7 @@ class LiveIndex:
                 self._renewed = self._store.load(instance)
             elif is_locked or not self._store.is_usable(instance):
                 self._renewed = self._store.save(Base.of(indexed))
-                memory.settle()
+                memory.release()
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:

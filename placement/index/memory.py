@@ -7,7 +7,7 @@ import ctypes
 import gc
 
 
-def settle() -> None:
+def release() -> None:
     """Return freed memory to the system, and exclude the present objects from collections of cyclic garbage.
 
     The arrays of a large cloud are freed after they were written to a file, but glibc keeps most of them for later: 450

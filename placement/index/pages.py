@@ -1,7 +1,7 @@
 """Reading of all rows of a table, in pages, each of which the server packs into one text.
 
-Drivers spend most of the time of a long read on creating a tuple for each row: PyMySQL, which is written in Python, most
-of all.  A text is parsed at once, as JSON.
+Drivers spend most of the time of a long read on creating a tuple for each row, in particular PyMySQL, which is written
+in Python.  A text is parsed at once, as JSON.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Pages(NamedTuple):
         A page has about PAGE_SIZE rows, or all rows of one key.  Their order is arbitrary.
         """
         rows = self.rows.where(self.key >= _LOW, self.key < _HIGH)
-        packed = None if db.dialect.name == "sqlite" else _packed(db.dialect.name, rows)
+        packed = None if db.dialect.name == "sqlite" else _packed_statement(db.dialect.name, rows)
         end_of_page = sa.select(self.key).where(self.key >= _LOW).order_by(self.key).limit(1).offset(PAGE_SIZE)
         low = 0
         while low < _END:
             ends = driver_rows(db, end_of_page, {"low": low})
             high = max(low + 1, ends[0][0]) if ends else _END
             keys = {"low": low, "high": high}
-            values = None if packed is None else _unpacked(driver_rows(db, packed, keys), len(rows.selected_columns))
+            values = None if packed is None else _parse(driver_rows(db, packed, keys), len(rows.selected_columns))
             yield list(itertools.chain.from_iterable(driver_rows(db, rows, keys))) if values is None else values
             low = high
 
@@ -58,21 +58,24 @@ def driver_rows(db: Connection, statement: Any, parameters: Any = None) -> list[
     return rows
 
 
-def _packed(dialect: str, rows: sa.Select[Any]) -> sa.Select[Any]:
+def _packed_statement(dialect: str, rows: sa.Select[Any]) -> sa.Select[Any]:
     """Return the statement for the number of rows, and one text with all values, each followed by a comma."""
     values = [
-        _quoted(dialect, column) if isinstance(column.type, sa.String) else column for column in rows.subquery().c
+        _as_json(dialect, column) if isinstance(column.type, sa.String) else column for column in rows.subquery().c
     ]
-    return sa.select(sa.func.count(), sa.func.aggregate_strings(sa.func.concat_ws(",", *values, ""), ""))
+    packed: sa.Select[Any] = sa.select(
+        sa.func.count(), sa.func.aggregate_strings(sa.func.concat_ws(",", *values, ""), "")
+    )
+    return packed
 
 
-def _quoted(dialect: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+def _as_json(dialect: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """Return a text, or NULL, as JSON."""
     quoted = sa.cast(sa.func.to_json(text), sa.Text) if dialect == "postgresql" else sa.func.json_quote(text)
     return sa.func.coalesce(quoted, "null")
 
 
-def _unpacked(packed: list[tuple[Any, ...]], columns: int) -> list[Any] | None:
+def _parse(packed: list[tuple[Any, ...]], columns: int) -> list[Any] | None:
     """Return the values, or None for a text that is not complete, or not JSON.
 
     MySQL truncates long texts: of a truncated text, the last comma is missing, or separates too few values, or is part

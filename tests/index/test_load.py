@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from placement.db.engine import dialects
 from placement.db.schema.tables import allocations, inventories, resource_providers, traits
-from placement.index import load
+from placement.index import load, pages
 from placement.index.build import build
 from placement.index.position import Position
+from placement.index.tables import Tables
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -71,7 +72,7 @@ def world():
 
 
 def read_all(database):
-    return database.snapshot(load.all_rows)
+    return database.snapshot(load.all_rows).rows()
 
 
 def read_some(database, ids):
@@ -89,7 +90,7 @@ def as_sets(rows):
 def test_loaded_rows_equal_the_written_rows(database, world):
     write(database, world)
     rows, names = read_all(database), database.snapshot(load.class_names)
-    loaded = contents(build(rows, names))
+    loaded = contents(build(Tables.of(rows), names))
     ids = {name: class_id for class_id, name in names.items()}
     world.classes = {name: ids[name] for name in world.classes}
     expected = contents(world.snapshot())
@@ -148,8 +149,8 @@ def test_rows_of_some_providers_equal_their_part_of_all_rows(database, world):
     assert sorted(usages) == [row for row in as_sets(rows)["usages"] if row[0] != ids[0]]
 
 
-def test_rows_of_several_statements_and_packs_are_loaded(database, monkeypatch):
-    providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(3 * load._PACK_SIZE)]
+def test_rows_of_several_statements_and_pages_are_loaded(database, monkeypatch):
+    providers = [{"uuid": f"u{n}", "name": f"n{n}", "generation": n} for n in range(800)]
     with database.engine.begin() as connection:
         connection.execute(sa.insert(resource_providers), providers)
         ids = connection.execute(sa.select(resource_providers.c.id)).scalars().all()
@@ -158,8 +159,9 @@ def test_rows_of_several_statements_and_packs_are_loaded(database, monkeypatch):
         amount = {"resource_class_id": 0, "used": 2**31 - 1}
         claims = [amount | {"resource_provider_id": id_, "consumer_id": name} for id_ in ids for name in "ab"]
         connection.execute(sa.insert(allocations), claims)
+    monkeypatch.setattr(pages, "PAGE_SIZE", 300)
     rows = read_all(database)
-    assert sorted(row[3] for row in rows.providers) == list(range(3 * load._PACK_SIZE))
+    assert sorted(row[3] for row in rows.providers) == list(range(800))
     assert sorted(row[0] for row in rows.inventories) == sorted(ids)
     assert as_sets(rows)["usages"] == [(id_, 0, 2 * (2**31 - 1)) for id_ in sorted(ids)]
     monkeypatch.setattr(load, "_BATCH_SIZE", 100)
@@ -189,7 +191,7 @@ def test_texts_are_not_truncated_needlessly(database):
 
 def test_the_index_has_the_roots_of_the_database(database, world, caplog):
     write(database, world)
-    snapshot = build(read_all(database), database.snapshot(load.class_names))
+    snapshot = build(Tables.of(read_all(database)), database.snapshot(load.class_names))
     for uuid, slot in snapshot.by_uuid.items():
         provider = database.read(lambda db, uuid=uuid: ResourceProvider.get(db, uuid))
         assert snapshot.provider(snapshot.provider(slot).root).uuid == provider.root_uuid
@@ -204,7 +206,7 @@ def test_leftover_rows_of_a_deleted_provider_are_not_loaded(database, world):
         stock = dict.fromkeys(AMOUNTS, 1) | {"resource_class_id": 0, "resource_provider_id": absent}
         connection.execute(sa.insert(inventories), stock)
     assert as_sets(read_some(database, [absent])) == as_sets(read_some(database, []))
-    snapshot = build(read_all(database), database.snapshot(load.class_names))
+    snapshot = build(Tables.of(read_all(database)), database.snapshot(load.class_names))
     assert absent not in snapshot.by_id
 
 
