@@ -63,10 +63,8 @@ def _packed_statement(dialect: str, rows: sa.Select[Any]) -> sa.Select[Any]:
     values = [
         _as_json(dialect, column) if isinstance(column.type, sa.String) else column for column in rows.subquery().c
     ]
-    packed: sa.Select[Any] = sa.select(
-        sa.func.count(), sa.func.aggregate_strings(sa.func.concat_ws(",", *values, ""), "")
-    )
-    return packed
+    text = sa.func.aggregate_strings(sa.func.concat_ws(",", *values, ""), "")
+    return cast("sa.Select[Any]", sa.select(sa.func.count(), text))
 
 
 def _as_json(dialect: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
