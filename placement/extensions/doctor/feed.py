@@ -87,7 +87,8 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     try:
         stored = store.read(path, instance)
     except (FileNotFoundError, PermissionError) as reason:
-        raise NotMadeError(f"This user has no index file of the database: {reason}.") from None
+        sentence = f"This user cannot read an index file of the database in {path.parent}: {reason.strerror}."
+        raise NotMadeError(sentence) from None
     except (OSError, UnusableFileError) as reason:
         yield warning(
             f"The index file is not used: {reason}. Each worker that starts reads the database.",
