@@ -110,12 +110,16 @@ def loadapp(
     _prepare(database, conf)
     database.bulkhead = Bulkhead(_max_database_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
-    store = IndexStore(Path(conf.placement.index_directory or default_directory(conf.state_path)))
-    index = LiveIndex(database, conf.placement.index_verify_interval, store)
+    index = LiveIndex(database, conf.placement.index_verify_interval, index_store(conf))
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
     names = ", ".join(declaration.name for declaration in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)
     return application
+
+
+def index_store(conf: cfg.ConfigOpts) -> IndexStore:
+    """Return the index files of this machine."""
+    return IndexStore(Path(conf.placement.index_directory or default_directory(conf.state_path)))
 
 
 def _observe(database: Database, conf: cfg.ConfigOpts) -> None:

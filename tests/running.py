@@ -174,6 +174,7 @@ def write_configuration(database_url: str, options: Options | None) -> Path:
     configuration = configparser.RawConfigParser()
     configuration.read_dict({
         "api": {"auth_strategy": "noauth2"},
+        "placement": {"index_directory": str(directory / "index")},
         "placement_database": {"connection": database_url, "sync_on_startup": True},
     })  # fmt: skip
     for section, values in (options or {}).items():

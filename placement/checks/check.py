@@ -7,7 +7,7 @@ A check can be stopped between two batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,6 +17,7 @@ from oslo_policy.policy import RuleDefault
 from placement.checks.finding import Finding
 from placement.db.database import Database
 from placement.index.live import LiveIndex
+from placement.index.store import IndexStore
 
 #: Rows per batch.  Large, because PostgreSQL may read the whole joined table for each statement.
 BATCH = 100_000
@@ -40,6 +41,8 @@ class Subject:
     rules: Sequence[RuleDefault] = ()
     #: The index of this process; None in commands.
     index: LiveIndex | None = None
+    #: The index files of this machine, for commands.
+    store: IndexStore = field(default_factory=lambda: IndexStore(None))
     #: A callback that receives the number of rows of each batch; an exception from it stops the check.
     on_rows: Callable[[int], object] = _ignore
 

@@ -59,19 +59,16 @@ class IndexStore:
             instance: The identity of the database's feed; None if it has lost it.
         """
         path = None if instance is None else self._path(instance)
-        if path is None:
+        if instance is None or path is None:
             return None
         try:
             self._read = _version(path)
-            arrays, facts = array_file.read(path)
-            if (facts["instance"], facts["layout"]) != (instance, LAYOUT):
-                raise array_file.UnusableFileError("it belongs to another database or release")
+            return read(path, instance)
         except FileNotFoundError:
             return None
         except (OSError, array_file.UnusableFileError) as error:
             LOG.warning("The index file %s is not used: %s.", path, error)
             return None
-        return Base(arrays, _names(facts), _position(facts)).to_index()
 
     def has_changed(self, instance: str | None) -> bool:
         """Whether the file of the database has been replaced since it was read."""
@@ -134,6 +131,10 @@ class IndexStore:
         finally:
             os.close(descriptor)
 
+    def path(self, instance: str) -> Path | None:
+        """Return the path of the file of a database, which may not exist; None without a directory."""
+        return None if self._directory is None else self._directory / f"{instance}.{LAYOUT}.index"
+
     def _path(self, instance: str) -> Path | None:
         """Return the path of the file of a database; None if the directory cannot be used."""
         directory = self._directory
@@ -149,7 +150,7 @@ class IndexStore:
         except OSError as error:
             self._pause(error)
             return None
-        return directory / f"{instance}.{LAYOUT}.index"
+        return self.path(instance)
 
     def _pause(self, error: OSError) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
@@ -166,6 +167,23 @@ class IndexStore:
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < oldest:
                     path.unlink()
+
+
+def read(path: Path, instance: str) -> Indexed:
+    """Return the index in the file of a database.
+
+    Args:
+        path: The file.
+        instance: The identity of the database's feed.
+
+    Raises:
+        OSError: The file does not exist, or cannot be read.
+        UnusableFileError: The file is damaged, or belongs to another database or release.
+    """
+    arrays, facts = array_file.read(path)
+    if (facts["instance"], facts["layout"]) != (instance, LAYOUT):
+        raise array_file.UnusableFileError("it belongs to another database or release")
+    return Base(arrays, _names(facts), _position(facts)).to_index()
 
 
 def _facts(base: Base) -> dict[str, Any]:

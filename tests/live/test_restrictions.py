@@ -78,6 +78,7 @@ def test_the_service_responds_reloads_and_stops(restricted_uwsgi):
     os.kill(service.pid, signal.SIGTERM)
     service.wait_until(lambda: "goodbye to uWSGI" in service.log.read_text())
     assert set(statuses([event.answer for event in storm.history])) == {200, 204}
+    assert [*(service.directory / "index").glob("*.index")]
     assert "signal 31" not in service.log.read_text(), "uWSGI had to replace a worker: a system call was refused"
 
 

@@ -134,6 +134,7 @@ def test_pods_are_configured_by_the_file_and_the_secret(pods):
         mounts = {mount["mountPath"]: sources[mount["name"]] for mount in container(pod)["volumeMounts"]}
         assert mounts["/etc/placement"]["configMap"] == {"name": generated["name"]}
         assert "emptyDir" in mounts["/tmp"]
+        assert ("/dev/shm" in mounts) == (pod is pods["Deployment"])
         assert len(mounts) == len(sources)
 
 

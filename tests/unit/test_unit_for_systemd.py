@@ -31,6 +31,12 @@ def test_the_unit_restricts_the_service():
     assert int(settings["TimeoutStopSec"]) > 80
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_unit_deletes_the_index_file(name):
+    """systemd deletes all files of the user in /dev/shm if any of its units has RemoveIPC, even if it runs briefly."""
+    assert "\nRemoveIPC=" not in (UNITS / name).read_text()
+
+
 @pytest.mark.parametrize("name", [*SERVICES, "placement-leases.timer"])
 def test_systemd_accepts_the_unit(tmp_path, name):
     analyze = _systemd_analyze()

@@ -98,7 +98,8 @@ def _show(arguments: argparse.Namespace, examination: Examination, fixes: Sequen
 
 def _examine(conf: cfg.ConfigOpts, database: Database, names: Collection[str]) -> Examination:
     extensions = extension.enabled(conf)
-    return examine(Subject(conf, database, deploy.rules_of(extensions)), checks.all_checks(extensions), names, run=_run)
+    subject = Subject(conf, database, deploy.rules_of(extensions), store=deploy.index_store(conf))
+    return examine(subject, checks.all_checks(extensions), names, run=_run)
 
 
 def _run(check: Check, subject: Subject) -> CheckResult:

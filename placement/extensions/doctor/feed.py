@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from placement.checks.check import NotMadeError, Subject
 from placement.checks.finding import Finding, count_phrase, error, info, warning
@@ -13,6 +14,12 @@ from placement.db.feed import EXPIRED, LIFETIME
 from placement.db.schema.clock import CLOCK
 from placement.db.schema.tables import provider_changes
 from placement.extensions.doctor.examination import FIX
+from placement.index import load, store
+from placement.index.array_file import UnusableFileError
+from placement.index.build import build
+from placement.index.comparison import differences
+from placement.index.position import Position
+from placement.index.refresh import FollowError, Indexed, follow
 
 
 def gaps(subject: Subject) -> Iterator[Finding]:
@@ -57,21 +64,58 @@ def expiry_limit(subject: Subject) -> datetime.datetime:
 
 
 def index(subject: Subject) -> Iterator[Finding]:
-    """Find differences between the index of this worker process and the database."""
+    """Find differences between the index and the database, in a command those of the index file of this machine."""
     if subject.index is None:
-        raise NotMadeError("A command has no index: GET /v1/doctor checks the index of a worker process.")
+        yield from index_file(subject)
+        return
     places = tuple(
         f"providers with ids from {first} to {last - 1}" for first, last in subject.index.differences(subject.on_rows)
     )
     if places:
-        yield error(
-            "The index of this worker process differs from the database: rows were written without the change feed, by "
-            "another process or by hand. Searches do not see them.",
-            places,
-            "placement-manage db restored",
+        yield error(f"The index of this worker process {_DIFFERS}", places, "placement-manage db restored")
+
+
+def index_file(subject: Subject) -> Iterator[Finding]:
+    """Find differences between the index file, with all changes in the feed, and the database.
+
+    Both are read completely, in one transaction.
+    """
+    instance = subject.database.read(Position.now).instance
+    path = None if instance is None else subject.store.path(instance)
+    if instance is None or path is None:
+        raise NotMadeError("The database has no identity, and so no index file.")
+    try:
+        stored = store.read(path, instance)
+    except (FileNotFoundError, PermissionError) as reason:
+        sentence = f"This user cannot read an index file of the database in {path.parent}: {reason.strerror}."
+        raise NotMadeError(sentence) from None
+    except (OSError, UnusableFileError) as reason:
+        yield warning(
+            f"The index file is not used: {reason}. Each worker that starts reads the database.",
+            (str(path),),
+            f"rm {path}",
         )
+        return
+    try:
+        places = subject.database.snapshot(lambda db: _differences(db, stored))
+    except FollowError as reason:
+        yield info(f"The index file is too old: {reason}. Each worker that starts reads the database.", (str(path),))
+        return
+    subject.on_rows(len(stored.snapshot))
+    if places:
+        yield error(f"The index file {path} {_DIFFERS}", places, "placement-manage db restored")
 
 
+def _differences(db: Connection, stored: Indexed) -> tuple[str, ...]:
+    followed = follow(db, stored).snapshot
+    different = differences(followed, build(load.all_rows(db), load.class_names(db)))
+    return tuple(f"{place}: {', '.join(fields)}" for place, fields in different.items())
+
+
+_DIFFERS = (
+    "differs from the database: rows were written without the change feed, by another process or by hand. Searches do "
+    "not see them."
+)
 _NUMBERS = sa.select(provider_changes.c.writer_id, provider_changes.c.seq).distinct().subquery()
 _NEXT = sa.select(
     *_NUMBERS.c,

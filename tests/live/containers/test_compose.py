@@ -101,6 +101,13 @@ def test_root_can_reach_the_database_only_from_its_own_container(composed):
     assert composed.engine.podman("exec", "--user", "root", DATABASE, *words) == "localhost"
 
 
+def test_the_services_have_room_for_the_index_file(composed):
+    """By default /dev/shm of a container has 64 MB."""
+    size = composed.engine.podman("exec", FIRST, "stat", "--file-system", "--format", "%b %S", "/dev/shm")
+    blocks, length = map(int, size.split())
+    assert blocks * length == 1024**3
+
+
 def test_claims_through_both_services_never_exceed_an_inventory(composed):
     """Of 12 claims of 1 on each of 8 providers with a capacity of 8, the first 8 succeed."""
     with composed.storm() as storm:

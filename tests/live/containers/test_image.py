@@ -170,6 +170,15 @@ def configured_containers(engine, trial, tmp_path_factory):
         engine.remove("configured", "variables")
 
 
+def test_a_service_with_a_read_only_file_system_has_an_index_file(engine, configured_containers):
+    with engine.network():
+        identity = {"Authorization": "Basic " + base64.b64encode(b"nova:s3cret").decode()}
+        storm = Storm("http://127.0.0.1:8779", identity)
+        provider = storm.provider(VCPU=4)
+        assert [*storm.get("/allocation_candidates?resources=VCPU:1")["provider_summaries"]] == [provider]
+    assert ".index" in engine.podman("exec", "configured", "ls", "/dev/shm/placement-8778")
+
+
 def test_a_file_replaces_the_configuration_of_the_image(engine, configured_containers):
     assert ask(engine, 8779, "/resource_providers", "s3cret", "nova")[0] == 200
     assert ask(engine, 8779, "/console/", "s3cret", "nova")[0] == 404  # the image's own enables the console

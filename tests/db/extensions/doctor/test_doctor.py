@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import json
 import re
@@ -38,7 +39,11 @@ from placement.extensions.doctor import database as database_checks
 from placement.extensions.doctor.examination import OutOfTimeError, examine, reason_without_tables, time_limit
 from placement.extensions.v1 import worker_examination
 from placement.extensions.v1.history.tables import event_order, events
+from placement.index import array_file
 from placement.index.live import LiveIndex
+from placement.index.position import MAX_GAP, Position
+from placement.index.refresh import Base
+from placement.index.store import IndexStore
 from tests import children, closed, made, servers, signal_facts, web
 from tests.db import lease
 from tests.db.extensions.doctor.findings import PLANTED, plants
@@ -50,6 +55,8 @@ from tests.reused_database import NOWHERE
 
 HOST, CHILD, GRANDCHILD, OTHER = (str(uuid.UUID(int=number)) for number in range(1, 5))
 ONE, TWO, LEASED = (str(uuid.UUID(int=number)) for number in range(11, 14))
+#: Neither a provider nor an aggregate at first.
+NEW = str(uuid.UUID(int=31))
 #: Planted consumers.
 IDLE, OWNERLESS, LOST = (str(uuid.UUID(int=number)) for number in range(21, 24))
 #: The id of a missing custom class.
@@ -408,7 +415,10 @@ def doctor(tmp_path, database, in_process):
     def doctor(*words):
         path = tmp_path / "placement.conf"
         url = database.url.render_as_string(hide_password=False)
-        path.write_text(f"[placement_database]\nconnection = {url}\nmax_retries = 0\n[api]\nauth_strategy = noauth2\n")
+        path.write_text(
+            f"[placement_database]\nconnection = {url}\nmax_retries = 0\n[api]\nauth_strategy = noauth2\n"
+            f"[placement]\nindex_directory = {tmp_path / 'index'}\n"
+        )
         path.chmod(0o600)
         ran = in_process(manage, "--config-file", str(path), "doctor", *words)
         ran.document = json.loads(ran.out) if "--json" in words else None
@@ -1067,6 +1077,146 @@ def test_an_index_that_differs_from_the_database_is_found(database, world):
     assert findings_of(database, index=index) == []
 
 
+@pytest.fixture
+def store(tmp_path, database, world):
+    """An index file of the database."""
+    store = IndexStore(tmp_path / "index")
+    store.save(database.snapshot(Base.read))
+    return store
+
+
+def file_of(database, store):
+    return store.path(database.read(Position.now).instance)
+
+
+@pytest.mark.every_database
+def test_an_index_file_that_the_feed_completes_has_no_finding(database, store, call, world):
+    tree = {"uuid": NEW, "name": "new", "parent_provider_uuid": CHILD}
+    for method, path, body in (
+        ("POST", "/resource_providers", tree),
+        ("PUT", f"/resource_providers/{NEW}/traits", {"resource_provider_generation": 0, "traits": ["HW_CPU_X86_AVX"]}),
+        ("PUT", f"/resource_providers/{OTHER}/aggregates", {"resource_provider_generation": 1, "aggregates": [NEW]}),
+        ("PUT", f"/resource_providers/{CHILD}/inventories/VCPU", {"resource_provider_generation": 1, "total": 3}),
+        ("DELETE", f"/resource_providers/{CHILD}/inventories/CUSTOM_FPGA", None),
+        ("PUT", "/resource_classes/CUSTOM_NEW", None),
+        ("PUT", f"/allocations/{IDLE}", claim(OTHER)),
+        ("DELETE", f"/allocations/{ONE}", None),
+    ):
+        assert call(method, path, 39, body).status < 300, path
+    [result] = examine(Subject(web.configuration(), database, store=store), checks.CHECKS, ["index"]).results
+    assert (result.findings, result.not_made) == ([], None)
+
+
+#: Changes of rows by hand, by name: the changing statement and the place of the finding.
+CHANGES_BY_HAND = {
+    "name": (f"UPDATE resource_providers SET name = 'other' WHERE uuid = '{HOST}'", f"{HOST}: name"),
+    "no name": (f"UPDATE resource_providers SET name = NULL WHERE uuid = '{HOST}'", f"{HOST}: name"),
+    "uuid": (f"UPDATE resource_providers SET uuid = '{NEW}' WHERE uuid = '{OTHER}'", f"{NEW}: uuid"),
+    "generation": (f"UPDATE resource_providers SET generation = 77 WHERE uuid = '{HOST}'", f"{HOST}: generation"),
+    "parent": (
+        f"UPDATE resource_providers SET parent_provider_id = {{{HOST}}} WHERE uuid = '{GRANDCHILD}'",
+        f"{GRANDCHILD}: parent",
+    ),
+    "tree": (
+        f"UPDATE resource_providers SET parent_provider_id = {{{HOST}}}, root_provider_id = {{{HOST}}} "
+        f"WHERE uuid = '{OTHER}'",
+        f"{OTHER}: parent, root",
+    ),
+    "inventory": (
+        f"UPDATE inventories SET step_size = 2 WHERE resource_provider_id = {{{HOST}}} AND resource_class_id = 0",
+        f"{HOST}: inventories",
+    ),
+    "no inventory": (
+        f"DELETE FROM inventories WHERE resource_provider_id = {{{OTHER}}} AND resource_class_id = 0",
+        f"{OTHER}: inventories, usages",
+    ),
+    "usage": (
+        f"UPDATE allocations SET used = 2 WHERE resource_provider_id = {{{HOST}}} AND consumer_id = '{ONE}'",
+        f"{HOST}: usages",
+    ),
+    "trait": (
+        "INSERT INTO resource_provider_traits (trait_id, resource_provider_id) "
+        f"SELECT id, {{{OTHER}}} FROM traits WHERE name = 'HW_CPU_X86_AVX'",
+        f"{OTHER}: traits",
+    ),
+    "aggregate": (
+        "INSERT INTO resource_provider_aggregates (aggregate_id, resource_provider_id) "
+        f"SELECT id, {{{OTHER}}} FROM placement_aggregates",
+        f"{OTHER}: aggregates",
+    ),
+    "no provider": (f"DELETE FROM resource_providers WHERE uuid = '{OTHER}'", f"{OTHER}: existence"),
+    "new provider": (
+        f"INSERT INTO resource_providers (uuid, name, generation) VALUES ('{NEW}', 'new', 0)",
+        f"{NEW}: existence",
+    ),
+    "class": (
+        "UPDATE resource_classes SET name = 'CUSTOM_GPU' WHERE name = 'CUSTOM_FPGA'",
+        f"resource class {standard.FIRST_CUSTOM_ID}: name",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_BY_HAND)
+@plants("index", Severity.ERROR)
+def test_each_difference_between_the_index_file_and_the_database_is_found(database, store, call, world, name):
+    body = {"resource_provider_generation": 1, "aggregates": [NEW]}
+    assert call("PUT", f"/resource_providers/{CHILD}/aggregates", 39, body).status == 200
+    assert findings_of(database, "index", store=store) == []
+    statement, place = CHANGES_BY_HAND[name]
+    with without_foreign_keys(database) as db:
+        assert db.exec_driver_sql(statement.format_map(world)).rowcount == 1
+    [(_, finding)] = findings_of(database, "index", store=store)
+    assert finding.where == (place,)
+    assert finding.fix == "placement-manage db restored"
+
+
+def flip_a_bit(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def replace_by_foreign_file(path):
+    arrays, facts = array_file.read(path)
+    path.unlink()
+    array_file.write(path, arrays, facts | {"instance": NEW})
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (flip_a_bit, "is damaged"),
+        (lambda path: path.write_bytes(b""), "it is too short"),
+        (lambda path: path.write_text("An index is a file of arrays"), "it is not an index"),
+        (replace_by_foreign_file, "it belongs to another database or release"),
+    ],
+)
+@plants("index", Severity.WARNING)
+def test_an_index_file_that_is_not_used_is_found(database, store, damage, reason):
+    path = file_of(database, store)
+    damage(path)
+    [(_, finding)] = findings_of(database, "index", store=store)
+    assert (finding.severity, reason in finding.what) == (Severity.WARNING, True)
+    assert (finding.where, finding.fix) == ((str(path),), f"rm {path}")
+
+
+@plants("index", Severity.INFO)
+def test_an_old_index_file_is_an_info(database, tmp_path, world):
+    store, base = IndexStore(tmp_path / "old"), database.snapshot(Base.read)
+    old = dataclasses.replace(base.position, at=base.position.at - MAX_GAP)
+    store.save(base._replace(position=old))
+    [(_, finding)] = findings_of(database, "index", store=store)
+    assert (finding.severity, "cannot be followed" in finding.what) == (Severity.INFO, True)
+
+
+def test_without_an_index_file_the_check_is_skipped(database, tmp_path, world):
+    directory = tmp_path / "index"
+    subject = Subject(web.configuration(), database, store=IndexStore(directory))
+    [result] = examine(subject, checks.CHECKS, ["index"]).results
+    assert str(directory) in result.not_made
+    assert not directory.exists(), "the doctor creates nothing"
+
+
 def test_a_worker_shows_its_findings(database, plant, monkeypatch):
     monkeypatch.setattr(worker_examination, "MAX_SECONDS", 3600.0)
     call = placement(database, LiveIndex(database))
@@ -1129,6 +1279,12 @@ class TestCommand:
     def test_information_alone_exits_with_0(self, doctor, plant):
         plant("idle")
         assert doctor().code == 0
+
+    def test_the_index_file_is_compared(self, database, doctor, store):
+        assert "Skipped: index " not in doctor().out
+        run(database, f"UPDATE resource_providers SET name = 'other' WHERE uuid = '{HOST}'")
+        ran = doctor("--json")
+        assert (ran.code, [finding["where"] for finding in ran.document["findings"]]) == (4, [[f"{HOST}: name"]])
 
     def test_checks_can_be_selected(self, doctor, plant):
         plant("idle", "gap")
