@@ -132,7 +132,8 @@ class ProviderArrays:
 
     def uuid(self, slot: int) -> str:
         """Return the uuid of a provider."""
-        return self._other_uuids_by_slot.get(slot) or packed_uuids.unpack_one(*self._uuids[slot].tolist())
+        other = self._other_uuids_by_slot.get(slot)
+        return packed_uuids.unpack_one(*self._uuids[slot].tolist()) if other is None else other
 
     def name(self, slot: int) -> str | None:
         """Return the name of a provider."""
