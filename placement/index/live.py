@@ -39,7 +39,6 @@ _PROVIDERS_PER_CHANGE = 32
 #: the rows of an active writer for ``feed.RETENTION``, and a position can be followed for ``MAX_GAP``.
 _CHANGED_AGE = datetime.timedelta(seconds=feed.RETENTION / 2)
 _UNCHANGED_AGE = MAX_GAP / 2
-_NOWHERE = Position(None, datetime.datetime.min, {})
 
 
 class LiveIndex:
@@ -47,7 +46,7 @@ class LiveIndex:
 
     The snapshot that ``current`` returns includes every commit of any process before the call: once a worker has
     responded to a client's write, the client finds the write at every other worker (linearizability).  The first call
-    reads the whole database.
+    reads the index file of the machine, or the whole database.
 
     Expired leases are released first, so that their resources are free in the snapshot.  Some are left if there are
     many (``has_leases_left``), or if other transactions have locked them; all are left if the database accepts no
@@ -67,8 +66,6 @@ class LiveIndex:
         self._verified_at, self._section = time.monotonic(), 0
         self._store = IndexStore(None) if store is None else store
         self._indexed: Indexed | None = None
-        #: The position at which the arrays of the snapshot were current.
-        self._base = _NOWHERE
         #: A thread that renews the arrays, and its result, which the next refresh uses.
         self._renewal: threading.Thread | None = None
         self._next_renewal = 0.0
@@ -162,7 +159,7 @@ class LiveIndex:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
-                return Indexed(indexed.snapshot, position)
+                return indexed._replace(position=position)
         return self._follow(indexed)
 
     def _follow(self, indexed: Indexed) -> Indexed:
@@ -171,9 +168,7 @@ class LiveIndex:
         if renewed is not None:
             # Another worker may have read a newer state than this one can, from another server of the database.
             with contextlib.suppress(FollowError):
-                newer = self._database.snapshot(lambda db: follow(db, renewed))
-                self._base = renewed.position
-                return newer
+                return self._database.snapshot(lambda db: follow(db, renewed))
         try:
             newer = self._database.snapshot(lambda db: follow(db, indexed))
         except FollowError as error:
@@ -225,18 +220,14 @@ class LiveIndex:
         if stored is None:
             return None
         try:
-            indexed = self._database.snapshot(lambda db: follow(db, stored))
+            return self._database.snapshot(lambda db: follow(db, stored))
         except FollowError as error:
             LOG.info("The index file is not used: %s.", error)
             return None
-        self._base = stored.position
-        return indexed
 
     def _read(self, cause: signals.ReloadCause) -> Indexed:
         signals.reloaded(cause)
-        indexed = self._store.save(self._database.snapshot(Base.read))
-        self._base = indexed.position
-        return indexed
+        return self._store.save(self._database.snapshot(Base.read))
 
     # --- renewing the arrays, in which many changes have accumulated ---
 
@@ -253,12 +244,11 @@ class LiveIndex:
             self._renewal.start()
 
     def _is_due(self, indexed: Indexed) -> bool:
-        snapshot, position = indexed
+        snapshot, position, base = indexed
         if snapshot.changes > max(_MIN_CHANGES, len(snapshot) // _PROVIDERS_PER_CHANGE):
             return True
-        age = position.at - self._base.at
-        limit = _CHANGED_AGE if position.newest != self._base.newest else _UNCHANGED_AGE
-        return age > limit and self._store.is_usable(position.instance)
+        limit = _CHANGED_AGE if position.newest != base.newest else _UNCHANGED_AGE
+        return position.at - base.at > limit and self._store.is_usable(position.instance)
 
     def _run_renewal(self, indexed: Indexed) -> None:
         instance = indexed.position.instance

@@ -34,10 +34,11 @@ _ID_LIMIT = 2**31
 
 
 class Indexed(NamedTuple):
-    """A snapshot, and its position in the feed."""
+    """A snapshot, its position in the feed, and the position at which its arrays were current."""
 
     snapshot: Snapshot
     position: Position
+    base: Position
 
 
 class Base(NamedTuple):
@@ -63,7 +64,7 @@ class Base(NamedTuple):
 
     def to_index(self) -> Indexed:
         """Return the snapshot of the arrays."""
-        return Indexed(from_arrays(self.arrays, self.names), self.position)
+        return Indexed(from_arrays(self.arrays, self.names), self.position, self.position)
 
 
 def load_index(db: Connection) -> Indexed:
@@ -93,7 +94,7 @@ def follow(db: Connection, indexed: Indexed) -> Indexed:
     Raises:
         FollowError: The index must be read again.
     """
-    snapshot, earlier = indexed
+    snapshot, earlier, base = indexed
     position = Position.now(Reader(db))
     if not position.follows(earlier):
         raise FollowError("feed_lost", "The change feed cannot be followed from the position of the index")
@@ -101,7 +102,7 @@ def follow(db: Connection, indexed: Indexed) -> Indexed:
     if changes is None:
         raise FollowError("feed_long", "The change feed contains too many changes to apply")
     try:
-        return Indexed(apply_changes(db, snapshot, changes), position)
+        return Indexed(apply_changes(db, snapshot, changes), position, base)
     except edit.OutOfStepError as error:
         raise FollowError(
             "out_of_step", f"The change feed names provider {error}, which is not in the index"
