@@ -64,7 +64,7 @@ class IndexStore:
         try:
             self._read = _version(path)
             arrays, facts = array_file.read(path)
-            if (facts["instance"], facts["layout"]) != (instance, LAYOUT):
+            if (facts.get("instance"), facts.get("layout")) != (instance, LAYOUT):
                 raise array_file.UnusableFileError("it belongs to another database or release")
         except FileNotFoundError:
             return None
