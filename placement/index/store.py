@@ -123,6 +123,8 @@ class IndexStore:
         path = None if instance is None else self._path(instance)
         try:
             descriptor = None if path is None else os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
+            if descriptor is not None:
+                os.utime(descriptor)  # it is in use, and not deleted as an old file
         except OSError as error:
             self._pause(error)
             descriptor = None
