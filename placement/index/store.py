@@ -120,6 +120,8 @@ class IndexStore:
         path = None if instance is None else self._path(instance)
         try:
             descriptor = None if path is None else os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
+            if descriptor is not None:
+                os.utime(descriptor)  # it is in use, and not deleted as an old file
         except OSError as error:
             self._pause(error)
             descriptor = None
@@ -181,7 +183,7 @@ def read(path: Path, instance: str) -> Indexed:
         UnusableFileError: The file is damaged, or belongs to another database or release.
     """
     arrays, facts = array_file.read(path)
-    if (facts["instance"], facts["layout"]) != (instance, LAYOUT):
+    if (facts.get("instance"), facts.get("layout")) != (instance, LAYOUT):
         raise array_file.UnusableFileError("it belongs to another database or release")
     return Base(arrays, _names(facts), _position(facts)).to_index()
 

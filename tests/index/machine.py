@@ -1,0 +1,51 @@
+"""A machine whose workers share the files of an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from placement import signals
+from placement.db.database import Database
+from placement.index.live import LiveIndex
+from placement.index.refresh import load_index
+from placement.index.snapshot import Snapshot
+from placement.index.store import IndexStore
+from tests.children import PATIENCE
+from tests.index.contents import meaning
+
+
+def worker(database: Database, directory: Path | None) -> LiveIndex:
+    """Return the index of a new worker."""
+    return LiveIndex(database, store=IndexStore(directory))
+
+
+def files(directory: Path, suffix: str = "index") -> list[Path]:
+    """Return the files in a directory with a suffix."""
+    return sorted(directory.glob(f"*.{suffix}"))
+
+
+@contextmanager
+def recorded_reloads() -> Iterator[list[str]]:
+    """Provide a list to which each reading of the whole database adds its cause."""
+    causes: list[str] = []
+    signals.reloaded.connect(causes.append)
+    try:
+        yield causes
+    finally:
+        signals.reloaded.disconnect(causes.append)
+
+
+def search(live_index: LiveIndex) -> Snapshot:
+    """Return a current snapshot; it is based on renewed arrays, if a renewal was due."""
+    live_index.current()
+    if live_index._renewal is not None:
+        live_index._renewal.join(PATIENCE)
+        assert not live_index._renewal.is_alive()
+    return live_index.current()
+
+
+def check(live_index: LiveIndex, database: Database) -> None:
+    """Compare the contents of an index with the database, to which no other process writes."""
+    assert meaning(live_index.current()) == meaning(database.snapshot(load_index).snapshot)
