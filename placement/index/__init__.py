@@ -12,6 +12,7 @@
     refresh          a snapshot brought up to date with its database
     live             the current snapshot of a process
     consumer_counts  the number of consumers on each provider
+    comparison       the differences between two snapshots
 
 A provider is identified by its *slot*, an index into every array.  A snapshot is immutable: threads search it without
 locks while another one is built, and even a long search sees a single state.
