@@ -26,6 +26,7 @@
     memory           the memory of the process
     live             the current snapshot of a process
     consumer_counts  the number of consumers on each provider
+    comparison       the differences between two snapshots
 
 A provider is identified by its *slot*, an index into every array.  The arrays are built once, for all providers, and
 usually mapped from a file; the providers that have changed since are stored beside them (``providers``, ``column``).  A

@@ -1,4 +1,4 @@
-"""Comparison of two snapshots of the same state, one of which may have missed changes."""
+"""Comparison of two snapshots of the same state, in case the first has missed changes."""
 
 from __future__ import annotations
 

@@ -87,8 +87,7 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     try:
         stored = store.read(path, instance)
     except (FileNotFoundError, PermissionError) as reason:
-        sentence = f"This user cannot read an index file of the database in {path.parent}: {reason.strerror}."
-        raise NotMadeError(sentence) from None
+        raise NotMadeError(f"There is no index file in {path.parent}: {reason.strerror}.") from None
     except (OSError, UnusableFileError) as reason:
         yield warning(
             f"The index file is not used: {reason}. Each worker that starts reads the database.",
