@@ -37,10 +37,8 @@ _BATCH_SIZE = 5000
 
 def all_rows(db: Connection) -> Tables:
     """Return the rows of all providers."""
-    ids, uuids, names, nameless, *integers = map(
-        list, zip(*map(_provider_arrays, _PROVIDERS.all.read(db)), strict=True)
-    )
-    generations, parents, roots = map(np.concatenate, integers)
+    pages = map(_provider_arrays, _PROVIDERS.all.read(db))
+    ids, uuids, names, nameless, generations, parents, roots = map(list, zip(*pages, strict=True))
     traits = _matrix(db, _TRAITS.all, np.int64)
     aggregates = _matrix(db, _AGGREGATES.all, np.int64)
     return Tables(
@@ -48,9 +46,9 @@ def all_rows(db: Connection) -> Tables:
         uuids=Texts.concatenate(uuids),
         names=Texts.concatenate(names),
         nameless=np.concatenate(nameless),
-        generations=generations,
-        parents=parents,
-        roots=roots,
+        generations=np.concatenate(generations),
+        parents=np.concatenate(parents),
+        roots=np.concatenate(roots),
         inventories=_matrix(db, _INVENTORIES.all, np.float64),
         usages=_matrix(db, _USAGES.all, np.float64),
         traits=traits,
@@ -197,11 +195,8 @@ _PROVIDERS = _Query(
     Pages(
         _P.id,
         sa.select(
-            *(_P.id, _P.uuid, _P.name),
-            *(
-                sa.func.coalesce(column, _NULL)
-                for column in (_P.generation, _P.parent_provider_id, _P.root_provider_id)
-            ),
+            *(_P.id, _P.uuid, _P.name, sa.func.coalesce(_P.generation, _NULL)),
+            *(sa.func.coalesce(_P.parent_provider_id, _NULL), sa.func.coalesce(_P.root_provider_id, _NULL)),
         ),
     ),
     _with_ids(sa.select(_P.id, _P.uuid, _P.name, _P.generation, _P.parent_provider_id, _P.root_provider_id)),

@@ -1,7 +1,7 @@
 """Reading of all rows of a table, in pages, each of which the server packs into one text.
 
 Drivers spend most of the time of a long read on creating a tuple for each row, in particular PyMySQL, which is written
-in Python.  A text is parsed at once, as JSON.
+in Python.  A text is parsed at once, as JSON.  SQLite, which is part of the process, returns rows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _LOW, _HIGH = sa.bindparam("low", type_=sa.BigInteger), sa.bindparam("high", typ
 class Pages(NamedTuple):
     """The rows of a statement, in pages of consecutive keys."""
 
-    #: An integer, not negative.  Reading is fastest if the rows are stored in the order of the keys.
+    #: A column of integers that are not negative.  Reading is fastest if the rows are stored in its order.
     key: sa.Column[int]
-    #: The columns are numbers that are not NULL, and texts.
+    #: The statement.  Its columns are numbers, which must not be NULL, and texts.
     rows: sa.Select[Any]
 
     def read(self, db: Connection) -> Iterator[list[Any]]:
