@@ -408,7 +408,7 @@ def test_a_read_only_directory_is_as_if_there_were_none(base, own_directory, bel
             assert not index_store.has_changed(instance)
             saved = index_store.save(base)
         assert not index_store.is_usable(instance)
-    assert contents(saved.snapshot) == contents(base.indexed().snapshot)
+    assert contents(saved.snapshot) == contents(base.to_index().snapshot)
     assert len(log()) == 1, log()
     assert [*own_directory.iterdir()] == []
 
@@ -422,7 +422,7 @@ def test_a_file_that_cannot_be_read_is_as_if_there_were_none(base, own_directory
         index_store = IndexStore(own_directory)
         assert index_store.load(instance) is None
         assert len(log()) == 1, log()
-        assert contents(index_store.save(base).snapshot) == contents(base.indexed().snapshot)
+        assert contents(index_store.save(base).snapshot) == contents(base.to_index().snapshot)
         assert index_store.load(instance) is not None
     assert len(log()) == 1, log()
 
@@ -553,6 +553,6 @@ def test_a_remaining_unfinished_file_of_a_process_with_the_same_id_is_replaced(b
     (file,) = files(directory)
     new = file.with_name(f"{file.name}.{os.getpid()}.new")
     new.write_bytes(file.read_bytes()[:100])
-    assert contents(index_store.save(base).snapshot) == contents(base.indexed().snapshot)
+    assert contents(index_store.save(base).snapshot) == contents(base.to_index().snapshot)
     assert not new.exists()
     assert index_store.load(base.position.instance) is not None
