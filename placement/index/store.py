@@ -134,6 +134,8 @@ class IndexStore:
         try:
             yield _try_lock(descriptor, wait)
         finally:
+            # Closing alone would not unlock it if a child was forked meanwhile, which has the file open, too.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def _path(self, instance: str) -> Path | None:
