@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -66,8 +67,9 @@ class LiveIndex:
         self._indexed: Indexed | None = None
         #: The position at which the arrays of the snapshot were current.
         self._base = _NOWHERE
-        #: A thread that renews the arrays, and its result, which the next refresh uses.
+        #: A thread that renews the arrays, the process in which it runs, and its result, which the next refresh uses.
         self._renewal: threading.Thread | None = None
+        self._renewing_process = 0
         self._renewed: Indexed | None = None
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
@@ -239,10 +241,12 @@ class LiveIndex:
         """Begin to write a new file, or to read the file that another worker has written, if that is due."""
         indexed = self._indexed
         assert indexed is not None
-        if self._renewal is not None and self._renewal.is_alive():
+        # In a child that was forked during a renewal, the thread does not run, but may seem to.
+        if self._renewal is not None and self._renewing_process == os.getpid() and self._renewal.is_alive():
             return
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
+            self._renewing_process = os.getpid()
             self._renewal = threading.Thread(target=self._run_renewal, args=[indexed], daemon=True)
             self._renewal.start()
 
