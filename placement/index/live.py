@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -66,8 +67,9 @@ class LiveIndex:
         self._verified_at, self._section = time.monotonic(), 0
         self._store = IndexStore(None) if store is None else store
         self._indexed: Indexed | None = None
-        #: A thread that renews the arrays, and its result, which the next refresh uses.
+        #: A thread that renews the arrays, the process in which it runs, and its result, which the next refresh uses.
         self._renewal: threading.Thread | None = None
+        self._renewing_process = 0
         self._next_renewal = 0.0
         self._renewed: Indexed | None = None
         self._shared = SharedRun(database, self._refresh)
@@ -235,13 +237,18 @@ class LiveIndex:
         """Begin to write a new file, or to read the file that another worker has written, if that is due."""
         indexed = self._indexed
         assert indexed is not None
-        if time.monotonic() < self._next_renewal or (self._renewal is not None and self._renewal.is_alive()):
+        if time.monotonic() < self._next_renewal or self._is_renewing():
             return
         self._next_renewal = time.monotonic() + _RENEWAL_INTERVAL
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
+            self._renewing_process = os.getpid()
             self._renewal = threading.Thread(target=self._run_renewal, args=[indexed], daemon=True)
             self._renewal.start()
+
+    def _is_renewing(self) -> bool:
+        # In a child that was forked during a renewal, the thread does not run, but may seem to.
+        return self._renewal is not None and self._renewing_process == os.getpid() and self._renewal.is_alive()
 
     def _is_due(self, indexed: Indexed) -> bool:
         snapshot, position, base = indexed

@@ -131,6 +131,8 @@ class IndexStore:
         try:
             yield _try_lock(descriptor, wait)
         finally:
+            # Closing alone would not unlock it if a child was forked meanwhile, which has the file open, too.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def path(self, instance: str) -> Path | None:
