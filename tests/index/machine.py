@@ -40,9 +40,10 @@ def recorded_reloads() -> Iterator[list[str]]:
 def search(live_index: LiveIndex) -> Snapshot:
     """Return a current snapshot; it is based on renewed arrays, if a renewal was due."""
     live_index.current()
-    if live_index._renewal is not None:
-        live_index._renewal.join(PATIENCE)
-        assert not live_index._renewal.is_alive()
+    renewal = live_index._renewal  # another search may begin the next one
+    if renewal is not None:
+        renewal.join(PATIENCE)
+        assert not renewal.is_alive()
     return live_index.current()
 
 
