@@ -104,12 +104,27 @@ def present(result: SearchResult, version: Version) -> PresentedCandidates:
         )
         slots = _summarized_slots(result, content, None) or []
     rows = np.array(slots, dtype=np.intp)
-    uuids = dict(zip(slots, result.snapshot.providers.uuids(rows), strict=True))
+    uuids = _Uuids(result.snapshot, rows)
     document = {
         "allocation_requests": list(_allocation_requests(result, content, uuids)),
         "provider_summaries": dict(_summaries(result, content, rows, uuids)),
     }
     return PresentedCandidates(document, shortage)
+
+
+class _Uuids(dict[int, str]):
+    """The uuids of providers, by slot.
+
+    Only a group without resources may be served by a provider without a summary; its uuid is looked up on demand.
+    """
+
+    def __init__(self, snapshot: Snapshot, rows: Slots) -> None:
+        super().__init__(zip(rows.tolist(), snapshot.providers.uuids(rows), strict=True))
+        self._snapshot = snapshot
+
+    def __missing__(self, slot: int) -> str:
+        uuid = self[slot] = self._snapshot.provider(slot).uuid
+        return uuid
 
 
 def _limit_to_memory(result: SearchResult, content: Content) -> SearchResult:

@@ -22,7 +22,6 @@
     refresh          a snapshot brought up to date with its database
     array_file       a file of arrays
     store            the file that the workers of a machine share
-    comparison       the differences of two snapshots
     memory           the memory of the process
     live             the current snapshot of a process
     consumer_counts  the number of consumers on each provider
