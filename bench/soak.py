@@ -14,6 +14,9 @@ It checks:
   allocation is without a consumer, and no reference is dangling;
 - the memory of the workers after the last reload, and their connections to the database.
 
+For each kind of request the output has the median, the 99th percentile and the maximum of its time, outages and reloads
+included.
+
 The exit code is 1 if a check failed.
 """
 
@@ -87,6 +90,8 @@ class Crowd:
     def __init__(self, server: load.Server, hosts: list[str], outages: Outages) -> None:
         self.server, self._hosts, self._outages = server, hosts, outages
         self.statuses: collections.Counter[tuple[str, int]] = collections.Counter()
+        #: Seconds of the successful requests, by kind.
+        self.seconds: collections.defaultdict[str, list[float]] = collections.defaultdict(list)
         self.faults: collections.Counter[str] = collections.Counter()
         #: Consumers that have not been released yet.
         self._held: list[str] = []
@@ -112,8 +117,12 @@ class Crowd:
                     break
 
     def _note(self, request: tuple[str, str, Any], answer: load.Answer, began: float) -> None:
-        kind = f"{request[0]} /{request[1].split('?')[0].split('/')[1]}"
+        path, _, query = request[1].partition("?")
+        limit = query.partition("&limit=")[2]
+        kind = f"{request[0]} /{path.split('/')[1]}" + (f" limit={limit}" if limit else "")
         self.statuses[kind, answer.status] += 1
+        if 200 <= answer.status < 300:
+            self.seconds[kind].append(time.monotonic() - began)
         if answer.status == 503 and self._outages.explains_503(began):
             return
         if answer.status == load.LOST or answer.status >= 500 or answer.status in (400, 405, 406, 415):
@@ -260,7 +269,11 @@ def soak(arguments: argparse.Namespace, database: servers.ServerProcess) -> list
                 flush=True,
             )
     for (kind, status), count in sorted(crowd.statuses.items()):
-        print(f"  {kind:<28} {status or 'lost'}  {count:,}")
+        print(f"  {kind:<38} {status or 'lost'}  {count:,}")
+    for kind, seconds in sorted(crowd.seconds.items()):
+        seconds.sort()
+        figures = [seconds[len(seconds) // 2], seconds[len(seconds) * 99 // 100], seconds[-1]]
+        print(f"  {kind:<38} " + ", ".join(f"{1000 * figure:.1f}" for figure in figures) + " ms")
     return [f"{count} x {fault}" for fault, count in crowd.faults.items()] + broken_invariants + _grown(samples, slices)
 
 
