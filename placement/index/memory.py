@@ -6,6 +6,12 @@ import contextlib
 import ctypes
 import gc
 
+import numpy as np
+
+#: Bytes of the largest array whose memory glibc keeps for later arrays: DEFAULT_MMAP_THRESHOLD_MAX in mallopt(3), less
+#: its own overhead.
+_LARGEST_KEPT = 32 * 2**20 - 2**16
+
 
 def release() -> None:
     """Return freed memory to the system, and exclude the present objects from collections of cyclic garbage.
@@ -20,3 +26,14 @@ def release() -> None:
     gc.freeze()
     with contextlib.suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
+    _keep_temporary_arrays()
+
+
+def _keep_temporary_arrays() -> None:
+    """Let later searches reuse the memory of temporary arrays.
+
+    glibc maps an array of more than 128 KB anew, and the kernel clears its pages, until an array of this size has been
+    freed (dynamic threshold, mallopt(3)).  In a process that has only mapped a file, none has been, and a search of
+    900,000 providers took 8 ms instead of 4.
+    """
+    np.empty(_LARGEST_KEPT, np.uint8)
