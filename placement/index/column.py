@@ -231,10 +231,12 @@ class Column:
                 fitting = SlotSet.dense(fitting).mask(slots.size)
             fitting[self._changed_slots] = changed_fitting
             return slots & SlotSet.dense(fitting)
+        rows, has_row = positions_in(self._rows.slots, self._changed_slots)
+        fitting[rows[has_row]] = changed_fitting[has_row]
         fitting_slots = self._rows.slots[fitting]
-        if len(self._changed_slots):
-            unchanged = fitting_slots[~positions_in(self._changed_slots, fitting_slots)[1]]
-            fitting_slots = np.sort(np.concatenate((unchanged, self._changed_slots[changed_fitting])))
+        inserted = self._changed_slots[changed_fitting & ~has_row]
+        if len(inserted):
+            fitting_slots = np.insert(fitting_slots, fitting_slots.searchsorted(inserted), inserted)
         return SlotSet.sparse(fitting_slots) & slots
 
     def _values(self, slots: Slots, fields: Sequence[int] = range(len(ABSENT))) -> list[npt.NDArray[Any]]:
