@@ -167,15 +167,15 @@ def _matrix(db: Connection, pages: Pages, kind: type[Number]) -> npt.NDArray[Num
 def _provider_arrays(page: list[Any]) -> tuple[Any, ...]:
     """Return the columns of a page of providers, in ascending order of the ids."""
     width = len(_PROVIDERS.all.rows.selected_columns)
-    rows = sorted(zip(*[iter(page)] * width, strict=True))
-    ids, uuids, names, *integers = [*zip(*rows, strict=True)] or [()] * width
-    return (
-        _integers(ids),
-        Texts.of(uuids),
-        Texts.of(name or "" for name in names),
-        np.array([name is None for name in names], dtype=np.bool_),
-        *map(_integers, integers),
-    )
+    ids, uuids, names, *integers = (page[number::width] for number in range(width))
+    columns = [_integers(ids), *map(_integers, integers)]
+    nameless = np.array([name is None for name in names], dtype=np.bool_)
+    texts = Texts.of(uuids), Texts.of(name or "" for name in names)
+    if (np.diff(columns[0]) < 0).any():
+        order = np.argsort(columns[0])
+        columns, nameless = [column[order] for column in columns], nameless[order]
+        texts = texts[0].take(order), texts[1].take(order)
+    return columns[0], *texts, nameless, *columns[1:]
 
 
 def _integers(values: Sequence[Any]) -> Integers:
