@@ -90,6 +90,7 @@ def start_ours(database: str, workers: int, options: str = "", threads: int = TH
         *("--processes", str(workers), "--enable-threads", "--threads", str(threads), "--listen", "100"),
         *("--master", "--need-app", "--disable-logging", "--die-on-term"),
         *("--buffer-size", "65535", "--pythonpath", str(ROOT)),
+        *("--binary-path", sys.executable),  # as in etc/uwsgi/placement.ini
     ]
     return _start("ours", command, port, dict(os.environ, OS_PLACEMENT_CONFIG_DIR=str(directory)))
 

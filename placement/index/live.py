@@ -18,7 +18,7 @@ from placement.db.upkeep import standard
 from placement.index import memory
 from placement.index.consumer_counts import ConsumerCounts
 from placement.index.position import MAX_GAP, Position
-from placement.index.refresh import Base, FollowError, Indexed, agrees, bounds, follow, refresh_index
+from placement.index.refresh import Base, Contents, FollowError, Indexed, agrees, bounds, follow, refresh_index
 from placement.index.snapshot import Snapshot
 from placement.index.store import IndexStore
 from placement.objects.claims.lease_sweep import LeaseSweeper
@@ -229,7 +229,7 @@ class LiveIndex:
 
     def _read(self, cause: signals.ReloadCause) -> Indexed:
         signals.reloaded(cause)
-        return self._store.save(self._database.snapshot(Base.read))
+        return self._store.save(Base.build(self._database.snapshot(Contents.read)))
 
     # --- renewing the arrays, in which many changes have accumulated ---
 
@@ -263,7 +263,7 @@ class LiveIndex:
             if self._store.has_changed(instance):
                 self._renewed = self._store.load(instance)
             elif is_locked or not self._store.is_usable(instance):
-                self._renewed = self._store.save(Base.of(indexed))
+                self._renewed = self._store.save(Base.build(Contents.of(indexed)))
                 memory.release()
 
 

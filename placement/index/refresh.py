@@ -22,6 +22,7 @@ from placement.index.build import Names, build_arrays, from_arrays
 from placement.index.contents import tables_of
 from placement.index.position import Position
 from placement.index.snapshot import Snapshot
+from placement.index.tables import Tables
 
 LOG = logging.getLogger(__name__)
 
@@ -41,6 +42,28 @@ class Indexed(NamedTuple):
     base: Position
 
 
+class Contents(NamedTuple):
+    """All rows of a state of the database, the names of the resource classes by id, and the position in the feed."""
+
+    tables: Tables
+    class_names: Mapping[int, str]
+    position: Position
+
+    @classmethod
+    def read(cls, db: Connection) -> Contents:
+        """Read all providers of the database."""
+        began = time.monotonic()
+        position = Position.now(Reader(db))
+        contents = cls(load.all_rows(db), load.class_names(db), position)
+        LOG.info("Read %d providers into the index in %.1f s.", len(contents.tables.ids), time.monotonic() - began)
+        return contents
+
+    @classmethod
+    def of(cls, indexed: Indexed) -> Contents:
+        """Return the contents of a snapshot, changes included."""
+        return cls(tables_of(indexed.snapshot), indexed.snapshot.class_names, indexed.position)
+
+
 class Base(NamedTuple):
     """The arrays of a snapshot, its names, and its position in the feed."""
 
@@ -49,18 +72,9 @@ class Base(NamedTuple):
     position: Position
 
     @classmethod
-    def read(cls, db: Connection) -> Base:
-        """Read all providers of the database."""
-        began = time.monotonic()
-        position = Position.now(Reader(db))
-        arrays, names = build_arrays(load.all_rows(db), load.class_names(db))
-        LOG.info("Read %d providers into the index in %.1f s.", len(arrays["generations"]), time.monotonic() - began)
-        return cls(arrays, names, position)
-
-    @classmethod
-    def of(cls, indexed: Indexed) -> Base:
-        """Return new arrays with the contents of a snapshot, changes included."""
-        return cls(*build_arrays(tables_of(indexed.snapshot), indexed.snapshot.class_names), indexed.position)
+    def build(cls, contents: Contents) -> Base:
+        """Build the arrays, which for a million providers takes seconds: not in a transaction."""
+        return cls(*build_arrays(contents.tables, contents.class_names), contents.position)
 
     def to_index(self) -> Indexed:
         """Return the snapshot of the arrays."""
@@ -69,7 +83,7 @@ class Base(NamedTuple):
 
 def load_index(db: Connection) -> Indexed:
     """Return an index that is read from the database."""
-    return Base.read(db).to_index()
+    return Base.build(Contents.read(db)).to_index()
 
 
 class FollowError(Exception):

@@ -25,7 +25,7 @@ from placement.db.schema.tables import feed_instance
 from placement.db.upkeep import standard
 from placement.index import array_file, store
 from placement.index.position import MAX_GAP
-from placement.index.refresh import Base, load_index
+from placement.index.refresh import Base, Contents, load_index
 from placement.index.store import LAYOUT, IndexStore
 from placement.objects.locked_provider import LockedProvider
 from tests import children, web_servers
@@ -394,7 +394,7 @@ def own_directory():
 
 @pytest.fixture
 def base(database, writer):
-    return database.snapshot(Base.read)
+    return Base.build(database.snapshot(Contents.read))
 
 
 @pytest.mark.parametrize("below", ["", "below"])

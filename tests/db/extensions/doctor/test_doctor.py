@@ -42,7 +42,7 @@ from placement.extensions.v1.history.tables import event_order, events
 from placement.index import array_file
 from placement.index.live import LiveIndex
 from placement.index.position import MAX_GAP, Position
-from placement.index.refresh import Base
+from placement.index.refresh import Base, Contents
 from placement.index.store import IndexStore
 from tests import children, closed, made, servers, signal_facts, web
 from tests.db import lease
@@ -1081,7 +1081,7 @@ def test_an_index_that_differs_from_the_database_is_found(database, world):
 def store(tmp_path, database, world):
     """An index file of the database."""
     store = IndexStore(tmp_path / "index")
-    store.save(database.snapshot(Base.read))
+    store.save(Base.build(database.snapshot(Contents.read)))
     return store
 
 
@@ -1202,7 +1202,7 @@ def test_an_index_file_that_is_not_used_is_found(database, store, damage, reason
 
 @plants("index", Severity.INFO)
 def test_an_old_index_file_is_an_info(database, tmp_path, world):
-    store, base = IndexStore(tmp_path / "old"), database.snapshot(Base.read)
+    store, base = IndexStore(tmp_path / "old"), Base.build(database.snapshot(Contents.read))
     old = dataclasses.replace(base.position, at=base.position.at - MAX_GAP)
     store.save(base._replace(position=old))
     [(_, finding)] = findings_of(database, "index", store=store)
