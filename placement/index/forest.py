@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from placement.index.arrays import Arrays
-from placement.index.slots import Mask, Slots, SlotSet
+from placement.index.slots import Mask, Slots, SlotSet, positions_in
 
 #: The number of slots per tree above which members are collected tree by tree, instead of with a mask.
 _SLOTS_PER_TREE = 64
@@ -85,8 +83,13 @@ class Forest:
             return self.all_roots
         if not len(self.children):
             return members
-        roots = np.zeros(self.size, dtype=np.bool_)
-        roots[self._root[members.slots()]] = True
+        if members.is_sparse or members.count < len(self.children):
+            roots = np.zeros(self.size, dtype=np.bool_)
+            roots[self._root[members.slots()]] = True
+        else:
+            mask = members.mask(self.size)
+            roots = mask & self.is_root
+            roots[self._root[self.children[mask[self.children]]]] = True
         return SlotSet.dense(roots)
 
     def trees_of(self, roots: SlotSet) -> SlotSet:
@@ -108,24 +111,37 @@ class Forest:
     def with_roots(self, roots: Mapping[int, int | None], size: int) -> Forest:
         """Return the forest with new roots for some slots; a root of None removes the provider."""
         root, alive = np.arange(size, dtype=np.intp), np.zeros(size, dtype=np.bool_)
-        root[: self.size], alive[: self.size] = self._root, self.alive
+        is_root, is_lone = alive.copy(), alive.copy()
+        for array, old in ((root, self._root), (alive, self.alive), (is_root, self.is_root), (is_lone, self.is_lone)):
+            array[: self.size] = old
         changed_trees: dict[int, set[int]] = {}
 
         def tree(top: int) -> set[int]:
             if top not in changed_trees:
-                exists = top < self.size and self.alive[top] and self._root[top] == top
-                changed_trees[top] = set(self.tree(top)) if exists else set()
+                changed_trees[top] = set(self.tree(top)) if top < self.size and self.is_root[top] else set()
             return changed_trees[top]
 
         for slot in roots:
             if alive[slot]:
                 tree(int(root[slot])).discard(slot)
         for slot, top in roots.items():
-            root[slot], alive[slot] = (slot, False) if top is None else (top, True)
+            root[slot], alive[slot], is_root[slot] = (slot, False, False) if top is None else (top, True, top == slot)
             if top is not None:
                 tree(top).add(slot)
+        for top, members in changed_trees.items():
+            is_lone[top] = members == {top}
+        masks = {"root": root, "alive": alive, "is_root": is_root, "is_lone": is_lone}
+        trees = {"children": self._children_with(roots), "members": self._members, "starts": self._starts}
         changed = {**self._changed, **{top: tuple(sorted(slots)) for top, slots in changed_trees.items()}}
-        return Forest({**_masks(root, alive), "members": self._members, "starts": self._starts}, changed)
+        return Forest({**masks, **trees}, changed)
+
+    def _children_with(self, roots: Mapping[int, int | None]) -> Slots:
+        """Return the providers that are not roots, with new roots for some slots."""
+        slots = np.fromiter(roots, np.intp)
+        positions, were_children = positions_in(self.children, slots)
+        unchanged = np.delete(self.children, positions[were_children])
+        added = np.array(sorted(slot for slot, top in roots.items() if top not in (None, slot)), dtype=np.intp)
+        return np.insert(unchanged, unchanged.searchsorted(added), added)
 
 
 def forest_arrays(roots: Slots, size: int) -> Arrays:
@@ -134,14 +150,12 @@ def forest_arrays(roots: Slots, size: int) -> Arrays:
     root[: len(roots)] = roots
     alive = np.zeros(size, dtype=np.bool_)
     alive[: len(roots)] = True
-    starts = np.zeros(size + 1, dtype=np.int32)
-    np.cumsum(np.bincount(roots, minlength=size), out=starts[1:])
-    return {**_masks(root, alive), "members": np.argsort(roots, kind="stable").astype(np.int32), "starts": starts}
-
-
-def _masks(root: Slots, alive: Mask) -> dict[str, npt.NDArray[Any]]:
-    is_root = alive & (root == np.arange(len(root)))
+    is_root = alive & (root == np.arange(size))
     children = np.flatnonzero(alive & ~is_root)
     is_lone = is_root.copy()
     is_lone[root[children]] = False
-    return {"root": root, "alive": alive, "is_root": is_root, "is_lone": is_lone, "children": children}
+    starts = np.zeros(size + 1, dtype=np.int32)
+    np.cumsum(np.bincount(roots, minlength=size), out=starts[1:])
+    members = np.argsort(roots, kind="stable").astype(np.int32)
+    masks = {"root": root, "alive": alive, "is_root": is_root, "is_lone": is_lone}
+    return {**masks, "children": children, "members": members, "starts": starts}

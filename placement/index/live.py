@@ -13,6 +13,7 @@ from collections.abc import Callable
 from placement import errors, signals
 from placement.db import feed
 from placement.db.database import Database
+from placement.db.engine import bulkhead
 from placement.db.shared_run import SharedRun
 from placement.db.upkeep import standard
 from placement.index import memory
@@ -208,13 +209,18 @@ class LiveIndex:
             instance = self._database.read(Position.now).instance
             if (indexed := self._load_file(instance)) is not None:
                 return indexed
-            with self._store.lock(instance, LOCK_TIME_LIMIT):
+            with self._store.lock(instance, LOCK_TIME_LIMIT, self._ask):
                 # While this worker waited, another one may have read the database.
                 if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
                     return indexed
                 return self._read(cause)
         finally:
             memory.release()
+
+    def _ask(self) -> None:
+        """Ask the database something: waiting for another worker counts as stalled only if there is no answer."""
+        self._database.read(Position.now)
+        bulkhead.note_progress()
 
     def _load_file(self, instance: str | None) -> Indexed | None:
         """Return the index of the file with all changes; None if there is no file that can be used."""
@@ -229,7 +235,11 @@ class LiveIndex:
 
     def _read(self, cause: signals.ReloadCause) -> Indexed:
         signals.reloaded(cause)
-        return self._store.save(Base.build(self._database.snapshot(Contents.read)))
+        base = Base.build(self._database.snapshot(Contents.read))
+        bulkhead.note_progress()  # each of these steps takes seconds in a large cloud
+        indexed = self._store.save(base)
+        bulkhead.note_progress()
+        return indexed
 
     # --- renewing the arrays, in which many changes have accumulated ---
 

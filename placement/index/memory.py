@@ -8,9 +8,9 @@ import gc
 
 import numpy as np
 
-#: Bytes of the largest array whose memory glibc keeps for later arrays: DEFAULT_MMAP_THRESHOLD_MAX in mallopt(3), less
-#: its own overhead.
-_LARGEST_KEPT = 32 * 2**20 - 2**16
+#: Bytes of the largest array whose memory is kept for later arrays: a mask of four million providers.  Each thread may
+#: keep twice as much.
+_LARGEST_KEPT = 4 * 2**20
 
 
 def release() -> None:
@@ -32,8 +32,8 @@ def release() -> None:
 def _keep_temporary_arrays() -> None:
     """Let later searches reuse the memory of temporary arrays.
 
-    glibc maps an array of more than 128 KB anew, and the kernel clears its pages, until an array of this size has been
-    freed (dynamic threshold, mallopt(3)).  In a process that has only mapped a file, none has been, and a search of
-    900,000 providers took 8 ms instead of 4.
+    By default glibc maps an array of more than 128 KB anew, and the kernel clears its pages; the limit rises to the
+    size of the largest array that has been freed (dynamic threshold, mallopt(3)).  In a process that has only mapped a
+    file this is none, and a search of 900,000 providers took 8 ms instead of 4.
     """
     np.empty(_LARGEST_KEPT, np.uint8)

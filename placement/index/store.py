@@ -15,7 +15,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +107,13 @@ class IndexStore:
         return base.to_index()
 
     @contextlib.contextmanager
-    def lock(self, instance: str | None, wait: float) -> Iterator[bool]:
+    def lock(self, instance: str | None, wait: float, meanwhile: Callable[[], object] = lambda: None) -> Iterator[bool]:
         """Lock the file of a database while the context lasts; the end of a process releases its locks.
 
         Args:
             instance: The identity of the database's feed.
             wait: Seconds to wait for another worker.
+            meanwhile: A callback, several times a second while this worker waits.
 
         Yields:
             Whether this worker holds the lock; False without a directory.
@@ -129,7 +130,7 @@ class IndexStore:
             yield False
             return
         try:
-            yield _try_lock(descriptor, wait)
+            yield _try_lock(descriptor, wait, meanwhile)
         finally:
             # Closing alone would not unlock it if a child was forked meanwhile, which has the file open, too.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
@@ -219,7 +220,7 @@ def _version(path: Path) -> tuple[int, int]:
     return status.st_ino, status.st_mtime_ns
 
 
-def _try_lock(descriptor: int, wait: float) -> bool:
+def _try_lock(descriptor: int, wait: float, meanwhile: Callable[[], object]) -> bool:
     until = time.monotonic() + wait
     while True:
         try:
@@ -227,6 +228,7 @@ def _try_lock(descriptor: int, wait: float) -> bool:
         except BlockingIOError:
             if time.monotonic() >= until:
                 return False
+            meanwhile()
             time.sleep(_LOCK_INTERVAL)
         else:
             return True

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from placement.db.engine.bulkhead import Bulkhead
 from placement.index import live
 from placement.index.refresh import load_index
 from placement.index.store import IndexStore
@@ -354,6 +355,22 @@ def test_a_worker_reads_the_database_if_the_one_it_waits_for_is_killed(database,
     waited, reloads = from_new_process(search_beside_a_killed_reader, url_of(database), str(directory))
     assert waited == []
     assert reloads == ["start"]
+
+
+def test_a_worker_that_waits_for_another_does_not_count_as_stalled(database, directory, monkeypatch):
+    """Otherwise it would refuse requests, although the database answers."""
+    monkeypatch.setattr(live, "LOCK_TIME_LIMIT", 10 * PATIENCE)
+    create(database, "first")
+    instance = database.snapshot(load_index).position.instance
+    database.bulkhead = Bulkhead(1)
+    thread = threading.Thread(target=worker(database, directory).current)
+    with IndexStore(directory).lock(instance, 0) as is_locked:
+        assert is_locked
+        thread.start()
+        until(lambda: is_waiting(thread))
+        (noted,) = database.bulkhead._admitted.values()
+        until(lambda: [*database.bulkhead._admitted.values()] > [noted])
+    thread.join(PATIENCE)
 
 
 def test_a_worker_does_not_wait_for_ever(database, directory, reloads, monkeypatch):
