@@ -76,16 +76,16 @@ class Worker:
         self._before = self._ask("memory", 0)["private"]
         #: Seconds of the first search.
         self.first = self.search(1)[0].seconds
-        #: Bytes of resident memory, at most, until then.
+        #: Maximum resident memory until then, in bytes.
         self.peak = self._ask("memory", 0)["peak"]
 
     @property
     def private(self) -> int:
-        """Bytes of private memory beyond that before the first search."""
+        """Private memory added since the start of the process, before its first search, in bytes."""
         return int(self._ask("memory", 0)["private"] - self._before)
 
     def search(self, count: int, threads: bool = False) -> list[Search]:
-        """Search so many times, or so many times in each of four new threads at once."""
+        """Search ``count`` times, or ``count`` times in each of four new threads at once."""
         return [Search(*seconds) for seconds in self._ask("threads" if threads else "search", count)]
 
     def end(self) -> None:
@@ -224,7 +224,7 @@ def main() -> None:
     trees = {"this checkout": HERE.parent}
     if arguments.before:
         trees["before"] = arguments.before.resolve()
-    # On the same file system as a default directory.
+    # On the same file system as the default directory.
     with opened(arguments.url) as database, tempfile.TemporaryDirectory(dir=default_directory("").parent) as directory:
         writers = Writers(database)
         print(f"{writers.providers:,} providers")

@@ -14,8 +14,8 @@ It checks:
   allocation is without a consumer, and no reference is dangling;
 - the memory of the workers after the last reload, and their connections to the database.
 
-For each kind of request the output has the median, the 99th percentile and the maximum of its time, outages and reloads
-included.
+For each kind of request the output contains the median, the 99th percentile and the maximum of the time of its
+successful requests, outages and reloads included.
 
 The exit code is 1 if a check failed.
 """

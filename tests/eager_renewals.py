@@ -1,6 +1,6 @@
 """The service with an index file that it renews after a few changes, so that a test need not make thousands.
 
-As a program it is placement-serve; uWSGI and mod_wsgi import its ``application``.
+Run as a script, it is placement-serve; uWSGI and mod_wsgi import its ``application``.
 """
 
 from __future__ import annotations

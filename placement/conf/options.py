@@ -182,11 +182,11 @@ _PLACEMENT = [
     ),
     cfg.StrOpt(
         "index_directory",
-        help="The directory of the index files, in each of which the workers of this machine share the index of a "
-        "database. A worker that starts reads the file instead of the database. It must belong to the user of the "
-        "service, be closed to writes of others, and should be in memory; it is created if it does not exist. If "
-        "unset, it is /dev/shm/placement- followed by the number of the user, or $state_path/index on a machine "
-        "without /dev/shm. If it cannot be used, each worker keeps the index in its own memory.",
+        help="The directory of the index files. The workers of this host share one file for each database, and a "
+        "worker that starts reads it instead of the database. The directory must belong to the user of the service, "
+        "be closed to writes of others, and should be in memory; it is created if it does not exist. If unset, it is "
+        "/dev/shm/placement- followed by the user id, or $state_path/index on a host without /dev/shm. If it cannot "
+        "be used, each worker keeps the index in its own memory.",
     ),
     cfg.IntOpt(
         "index_verify_interval",

@@ -1,6 +1,6 @@
 """A file of arrays, which processes map into their memory.
 
-The file begins with a head of fixed size: a magic number, the length of the header, and its checksum.  The header is
+The file begins with a head of fixed size: a magic number, the length and the checksum of the header.  The header is
 JSON: the caller's facts, and the type, shape, offset and checksum of each array.  The arrays follow.
 """
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-#: The name of an array within a part follows the name of the part and a slash.
+#: Arrays by name; the names in a part begin with the name of the part and a slash.
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 def part(arrays: Arrays, name: str) -> Arrays:
-    """Return the arrays of a part."""
+    """Return the arrays of a part, by their names without the prefix."""
     prefix = f"{name}/"
     return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
 
 
 def join(parts: Mapping[str, Arrays]) -> Arrays:
-    """Return the arrays of all parts."""
+    """Return the arrays of all parts, their names prefixed with that of the part."""
     return {f"{name}/{key}": array for name, arrays in parts.items() for key, array in arrays.items()}

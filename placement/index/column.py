@@ -106,7 +106,7 @@ class _Rows:
 
     def __init__(self, fields: Fields, available: Available, slots: Slots | None) -> None:
         self.fields = fields
-        #: What ``Column.available`` returns.  A search reads 4 bytes of a row, not the 24 from which they are computed.
+        #: The available amounts.  A search reads these 4 bytes of a row, not the 20 of capacity, used and max_unit.
         self.available = available
         self.slots = slots
         self.has_units = _have_units(fields)
@@ -240,7 +240,7 @@ class Column:
         return SlotSet.sparse(fitting_slots) & slots
 
     def _values(self, slots: Slots, fields: Sequence[int] = range(len(ABSENT))) -> list[npt.NDArray[Any]]:
-        """Return fields, by their numbers, of these slots; those of ABSENT for a slot without inventory."""
+        """Return fields, by their numbers, of these slots; a slot without inventory has the values of ABSENT."""
         rows, present = self._rows.rows(slots)
         if not len(self._rows):
             present = np.zeros(len(slots), np.bool_)

@@ -1,4 +1,4 @@
-"""The contents of a snapshot as rows, from which the same snapshot can be built without changes."""
+"""The contents of a snapshot as rows, from which an equal snapshot without changed rows can be built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tables_of(snapshot: Snapshot) -> Tables:
     providers = snapshot.providers
     slots = providers.slots()
     slots = slots[np.argsort(providers.ids(slots))]
-    #: The id of the provider in each slot; NULL for slot -1.
+    # The id of the provider in each slot.  The last element is read for slot -1, the parent of a root.
     ids = np.full(snapshot.size + 1, NULL, dtype=np.int64)
     ids[slots] = providers.ids(slots)
     names, nameless = providers.name_array(slots)

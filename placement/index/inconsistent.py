@@ -64,8 +64,8 @@ def parents_and_roots(tables: Tables) -> tuple[Slots, Slots]:
         tables,
         np.flatnonzero(is_wrong),
     )
-    without = np.flatnonzero(tables.generations == NULL)
-    _log_providers("these providers have no generation; 0 is used", tables, without)
+    without_generation = np.flatnonzero(tables.generations == NULL)
+    _log_providers("these providers have no generation; 0 is used", tables, without_generation)
     return parents, roots
 
 

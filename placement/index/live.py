@@ -31,10 +31,11 @@ SWEEP_TIME_LIMIT = 0.25
 #: Maximum number of providers compared with the database at once; few, because a request waits for the comparison.
 SECTION = 10_000
 #: Seconds to wait for another worker that reads the database, before this one reads it as well.
-LOCK_TIME_LIMIT = 120.0
-#: Seconds between two looks whether the arrays should be renewed, or another worker has renewed them.
+LOCK_TIME_LIMIT = 60.0
+#: Seconds between checks whether a renewal is due, or another worker has made one.
 _RENEWAL_INTERVAL = 1.0
-#: The arrays are renewed if more rows have changed: a constant, and one for every _PROVIDERS_PER_CHANGE providers.
+#: The arrays are renewed if more rows have changed than this constant, and than one for every _PROVIDERS_PER_CHANGE
+#: providers.
 _MIN_CHANGES = 2000
 _PROVIDERS_PER_CHANGE = 32
 #: Ages at which a file is replaced, so that a worker that starts can follow the feed from its position: the feed keeps
@@ -204,12 +205,12 @@ class LiveIndex:
         return self._load(error.cause)
 
     def _load(self, cause: signals.ReloadCause) -> Indexed:
-        """Return the index of the file, or read the database, which only one worker of the machine does at a time."""
+        """Load the index from the file, or from the database; meanwhile the other workers of the machine wait."""
         try:
             instance = self._database.read(Position.now).instance
             if (indexed := self._load_file(instance)) is not None:
                 return indexed
-            with self._store.lock(instance, LOCK_TIME_LIMIT, self._ask):
+            with self._store.lock(instance, LOCK_TIME_LIMIT, self._probe):
                 # While this worker waited, another one may have read the database.
                 if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
                     return indexed
@@ -217,8 +218,8 @@ class LiveIndex:
         finally:
             memory.release()
 
-    def _ask(self) -> None:
-        """Ask the database something: waiting for another worker counts as stalled only if there is no answer."""
+    def _probe(self) -> None:
+        """Query the database during a wait, which thus counts as stalled only if the database does not respond."""
         self._database.read(Position.now)
         bulkhead.note_progress()
 

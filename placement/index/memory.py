@@ -19,8 +19,8 @@ def release() -> None:
     The arrays of a large cloud are freed after they were written to a file, but glibc keeps most of them for later: 450
     MB for a million hosts, which no later array of this process needs.
 
-    The objects of a process that has loaded its modules and an index are not garbage.  A large response causes several
-    collections, which took two thirds of its time.
+    The objects that exist after a load are not garbage, but each collection scans them: in a large response, that took
+    two thirds of the time.
     """
     gc.collect()
     gc.freeze()
@@ -32,8 +32,8 @@ def release() -> None:
 def _keep_temporary_arrays() -> None:
     """Let later searches reuse the memory of temporary arrays.
 
-    By default glibc maps an array of more than 128 KB anew, and the kernel clears its pages; the limit rises to the
-    size of the largest array that has been freed (dynamic threshold, mallopt(3)).  In a process that has only mapped a
-    file this is none, and a search of 900,000 providers took 8 ms instead of 4.
+    By default glibc gets new memory for each array of more than 128 KB, and the kernel clears its pages.  The limit
+    rises to the size of the largest array freed so far (dynamic threshold, mallopt(3)).  A process that has only mapped
+    a file has freed none: a search of 900,000 providers takes 8 ms instead of 4.
     """
     np.empty(_LARGEST_KEPT, np.uint8)

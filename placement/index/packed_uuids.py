@@ -72,10 +72,10 @@ def unpack_one(high: int, low: int) -> str:
 
 
 def hashes(packed: PackedUuids) -> npt.NDArray[np.uint64]:
-    """Return a number of 64 bits for each uuid; uuids in sequence share a half, so it depends on both halves."""
+    """Return a 64-bit hash of each uuid, of both halves, because sequential uuids share one."""
     return packed[:, 0] * np.uint64(_FACTOR) + packed[:, 1]
 
 
 def hash_one(high: int, low: int) -> int:
-    """Return the number of one uuid."""
+    """Return the hash of one uuid."""
     return (high * _FACTOR + low) % 2**64

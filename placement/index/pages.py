@@ -1,4 +1,4 @@
-"""Reading of all rows of a table, in pages, each of which the server packs into one text.
+"""Reading of all rows of a table in pages; the server packs each page into one text.
 
 Drivers spend most of the time of a long read on creating a tuple for each row, in particular PyMySQL, which is written
 in Python.  A text is parsed at once, as JSON.  SQLite, which is part of the process, returns rows.

@@ -49,7 +49,7 @@ class Provider(Protocol):
 
 
 class ChangedProvider(NamedTuple):
-    """A provider with values of its own, which has changed since the arrays were built."""
+    """A provider that has changed since the arrays were built, with its own values."""
 
     id: int
     uuid: str
@@ -97,12 +97,12 @@ class ProviderArrays:
     def __init__(
         self, arrays: Arrays, roots: Slots, trait_names: Sequence[str], aggregate_names: Sequence[str]
     ) -> None:
-        """Store the arrays that ``provider_arrays`` returns.
+        """Store the part ``providers`` of the arrays that ``build_arrays`` returns.
 
         Args:
             arrays: The arrays.
             roots: The root of each slot.
-            trait_names: The traits that the members of the sets of traits are numbers of.
+            trait_names: Trait names; the sets of traits contain indexes into this list.
             aggregate_names: The same for aggregates.
         """
         self.ids: npt.NDArray[np.int64] = arrays["ids"]

@@ -73,7 +73,7 @@ class Base(NamedTuple):
 
     @classmethod
     def build(cls, contents: Contents) -> Base:
-        """Build the arrays, which for a million providers takes seconds: not in a transaction."""
+        """Return the arrays of these contents; call this outside of transactions, since it can take seconds."""
         return cls(*build_arrays(contents.tables, contents.class_names), contents.position)
 
     def to_index(self) -> Indexed:

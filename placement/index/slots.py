@@ -225,7 +225,7 @@ def _intersection(smaller: Slots, larger: Slots) -> Slots:
 def positions_in(members: Slots, slots: Slots) -> tuple[Slots, Mask]:
     """Return the position of each slot among the members, and a mask of the slots that are members.
 
-    The position of a slot that is no member is any valid one.
+    A slot that is not a member has an arbitrary valid position.
 
     Args:
         members: Sorted and unique.

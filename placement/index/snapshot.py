@@ -104,7 +104,7 @@ class Snapshot:
 
     @property
     def changes(self) -> int:
-        """The number of rows that differ from the arrays that were built."""
+        """The number of changed rows, which are stored beside the arrays."""
         columns = sum(column.changes for column in self.columns.values())
         return columns + self.providers.changes + self.generations.changes
 

@@ -1,8 +1,8 @@
 """The index of a machine: a file that every worker maps (docs/adr/0055).
 
 The file contains the arrays of a snapshot, and its position in the change feed.  A worker that begins with the file
-follows the feed from this position.  What makes a file useless makes the feed impossible to follow from its position:
-another database, a restored backup, lost commits, age.  A file is never changed: a new one replaces it, and mappings
+follows the feed from this position.  Another database, a restored backup, lost commits and age each make that
+impossible, so they need no checks in the file.  A file is never changed: a new one replaces it, and mappings
 of the old one remain valid.
 """
 
@@ -26,7 +26,7 @@ from placement.index.refresh import Base, Indexed
 
 LOG = logging.getLogger(__name__)
 
-#: The version of the arrays.  Each version has files of its own, so that workers of two releases do not replace each
+#: The version of the arrays.  Each version has its own files, so that workers of two releases do not replace each
 #: other's.
 LAYOUT = 1
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -50,7 +50,7 @@ class IndexStore:
         self._directory = directory
         self._disabled_until = 0.0
         #: The file that was read last, as ``_version`` identifies it.
-        self._read: tuple[int, int] | None = None
+        self._read_version: tuple[int, int] | None = None
 
     def load(self, instance: str | None) -> Indexed | None:
         """Return the index in the file of a database, or None if there is no file that can be used.
@@ -62,7 +62,7 @@ class IndexStore:
         if instance is None or path is None:
             return None
         try:
-            self._read = _version(path)
+            self._read_version = _version(path)
             return read(path, instance)
         except FileNotFoundError:
             return None
@@ -71,12 +71,12 @@ class IndexStore:
             return None
 
     def has_changed(self, instance: str | None) -> bool:
-        """Whether the file of the database has been replaced since it was read."""
+        """Whether there is a file of the database that this worker has not read."""
         path = None if instance is None else self._path(instance)
         if path is None:
             return False
         try:
-            return _version(path) != self._read
+            return _version(path) != self._read_version
         except OSError:
             return False
 
@@ -87,7 +87,7 @@ class IndexStore:
     def save(self, base: Base) -> Indexed:
         """Replace the file of a database, and return the index in the new file.
 
-        If no file can be written, the index is returned in the memory of this process, and the log says why.
+        Without a file, the index stays in the memory of this process; if writing fails, the log says why.
         """
         instance = base.position.instance
         path = None if instance is None else self._path(instance)
@@ -151,7 +151,7 @@ class IndexStore:
             if not stat.S_ISDIR(status.st_mode):
                 raise NotADirectoryError("it is not a directory")
             if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-                raise PermissionError("other users may write to it")
+                raise PermissionError("it belongs to another user, or other users may write to it")
         except OSError as error:
             self._pause(error)
             return None
@@ -160,17 +160,17 @@ class IndexStore:
     def _pause(self, error: OSError) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
         LOG.warning(
-            "The directory %s is not used for the index, which every worker keeps in its own memory: %s.",
+            "The directory %s is not used for the index for ten minutes; this worker keeps it in its own memory: %s.",
             *(self._directory, error),
         )
 
     def _delete_old_files(self) -> None:
-        """Delete the files of databases that are no longer used."""
+        """Delete files that have not been written for an hour, such as those of other databases."""
         assert self._directory is not None
         oldest = time.time() - MAX_GAP.total_seconds()
-        for path in (*self._directory.glob("*.index"), *self._directory.glob("*.lock"), *self._directory.glob("*.new")):
+        for path in self._directory.glob("*.[0-9]*.*"):
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < oldest:
+                if path.suffix in {".index", ".lock", ".new"} and path.stat().st_mtime < oldest:
                     path.unlink()
 
 

@@ -25,7 +25,7 @@ NULL = -(2**63)
 class Tables:
     """All rows of all providers, which are in ascending order of their ids; the order of other rows is arbitrary."""
 
-    #: Of each provider.
+    #: One element for each provider, up to ``roots``.
     ids: Integers
     uuids: Texts
     #: An empty text for NULL; ``nameless`` tells it from an empty name.
@@ -77,7 +77,7 @@ class Tables:
         )
 
     def rows(self) -> Rows:
-        """Return the same rows as tuples; rows without a name are left out."""
+        """Return the rows as ``Rows``; traits and aggregates without a name are left out."""
         every = np.arange(len(self.ids))
         names = zip(self.nameless.tolist(), self.names.select(every), strict=True)
         columns = (

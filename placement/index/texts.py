@@ -12,7 +12,7 @@ Hashes = npt.NDArray[np.uint64]
 
 #: The factor of the polynomial hash: odd, so that no power of it is 0 modulo 2**64.
 _FACTOR = 0x9E3779B97F4A7C15
-#: The number of texts that are hashed at once.
+#: Texts hashed or copied at once.
 _BLOCK = 2**16
 
 
@@ -64,7 +64,7 @@ class Texts:
         return Texts(data, offsets)
 
     def hashes(self) -> Hashes:
-        """Return a hash of each text: its bytes are the coefficients of a polynomial modulo 2**64."""
+        """Return a hash of each text: a polynomial modulo 2**64 whose coefficients are its bytes plus one."""
         lengths = np.diff(self.offsets)
         weights = np.cumprod(np.full(int(lengths.max(initial=0)), _FACTOR, dtype=np.uint64))
         hashes = np.zeros(len(self), dtype=np.uint64)

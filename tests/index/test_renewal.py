@@ -49,7 +49,7 @@ def directory(tmp_path):
 
 @pytest.fixture(autouse=True)
 def looking(monkeypatch):
-    """Let each refresh look whether a renewal is due."""
+    """Let each refresh check whether a renewal is due."""
     monkeypatch.setattr(live, "_RENEWAL_INTERVAL", 0)
 
 
@@ -75,8 +75,8 @@ def create(database, *names):
         database.write(lambda db, name=name: LockedProvider.create(db, uuid=name, name=name))
 
 
-def number_of(file):
-    """Return the number by which the system identifies a file; it differs from that of the one that replaces it."""
+def inode_of(file):
+    """Return the inode of the file, which differs from that of its replacement."""
     return file.stat().st_ino
 
 
@@ -95,10 +95,10 @@ def test_a_worker_renews_the_file_after_changes(database, directory, renewing, r
     (file,) = files(directory)
     create(database, "second")
     search(index)
-    old = number_of(file)
+    old = inode_of(file)
     create(database, "third", "fourth", "fifth")
     after = search(index)
-    assert number_of(file) != old
+    assert inode_of(file) != old
     assert after.changes == 0, "it is based on the new arrays"
     check(index, database)
     check(worker(database, directory), database)
@@ -112,11 +112,11 @@ def test_few_changes_are_no_reason_to_renew(database, directory, renewing):
     index = worker(database, directory)
     index.current()
     (file,) = files(directory)
-    old = number_of(file)
+    old = inode_of(file)
     create(database, "second")
     assert search(index).changes == 2
     assert index._renewal is None
-    assert number_of(file) == old
+    assert inode_of(file) == old
 
 
 def test_without_a_directory_the_arrays_are_renewed_in_memory(database, renewing, reloads):
@@ -138,12 +138,12 @@ def test_without_room_the_arrays_are_renewed_in_memory(database, directory, rene
     index = worker(database, directory)
     search(index)
     (file,) = files(directory)
-    old = number_of(file)
+    old = inode_of(file)
     directory.chmod(0o777)
     create(database, "second", "third", "fourth", "fifth")
     assert search(index).changes == 0
     check(index, database)
-    assert number_of(file) == old
+    assert inode_of(file) == old
     assert reloads == ["start"]
     assert caplog.text.count("is not used") == 1
 
@@ -156,7 +156,7 @@ def test_a_file_is_renewed_before_it_is_too_old_to_be_followed(database, directo
     (file,) = files(directory)
     if changed:
         create(database, "second")
-    old = number_of(file)
+    old = inode_of(file)
     minute = datetime.timedelta(minutes=1)
     for age, is_renewed in ((limit - minute, False), (limit + minute, True)):
         # As if the file had been written this much earlier.
@@ -164,7 +164,7 @@ def test_a_file_is_renewed_before_it_is_too_old_to_be_followed(database, directo
         base = dataclasses.replace(indexed.base, at=indexed.position.at - age)
         index._indexed = indexed._replace(base=base)
         search(index)
-        assert (number_of(file) != old) is is_renewed
+        assert (inode_of(file) != old) is is_renewed
     age = index._indexed.position.at - index._indexed.base.at
     assert age < minute, "the renewed file begins at the present position"
     assert reloads == ["start"]
@@ -229,22 +229,22 @@ def test_a_file_that_another_worker_is_renewing_is_not_renewed_twice(database, d
     index, other = worker(database, directory), IndexStore(directory)
     index.current()
     (file,) = files(directory)
-    old = number_of(file)
+    old = inode_of(file)
     with other.lock(instance_of(index), 0) as is_locked:
         assert is_locked
         create(database, "second", "third", "fourth", "fifth")
         search(index)
-        assert number_of(file) == old
+        assert inode_of(file) == old
         check(index, database)
     search(index)
-    assert number_of(file) != old
+    assert inode_of(file) != old
     check(index, database)
 
 
 @pytest.mark.every_database
 @pytest.mark.parametrize("seed", [1, 2])
 def test_renewals_during_random_writes_and_searches_change_no_contents(database, directory, renewing, reloads, seed):
-    """Snapshots of all times keep their contents, after their files were replaced and deleted."""
+    """Earlier snapshots keep their contents, after their files were replaced and deleted."""
     create(database, "first")
     kept, numbers = [], set()
     with opened(database.url) as other:
@@ -258,7 +258,7 @@ def test_renewals_during_random_writes_and_searches_change_no_contents(database,
                     snapshot = search(index)
                     kept.append((snapshot, copy.deepcopy(contents(snapshot))))
                     check(index, database)
-                numbers.update(map(number_of, files(directory)))
+                numbers.update(map(inode_of, files(directory)))
                 if round_ == 5:
                     for file in files(directory):
                         file.unlink()
@@ -271,7 +271,7 @@ def test_renewals_during_random_writes_and_searches_change_no_contents(database,
 
 @contextlib.contextmanager
 def searching(indexes):
-    """Read a snapshot after another from each index, in a thread for each, while the block runs."""
+    """Read one snapshot after another from each index, in a thread for each, while the block runs."""
     stop = threading.Event()
 
     def read_on(index):
@@ -400,7 +400,7 @@ def exit_code_of_child(work):
 
 
 def fork_with_a_mapping(url, directory):
-    """Return whether forked children follow the database, and renew the file, after it was replaced and deleted."""
+    """Return the exit codes of forked children that search, also after the file was replaced and deleted."""
     renew_soon()
     with opened(url) as database:
         create(database, "first")

@@ -447,13 +447,13 @@ def test_a_directory_is_tried_again_after_a_pause(base, tmp_path, log, monkeypat
 
 
 def search_without_room(url, directory, limit):
-    """Return the log and the reasons of reloads of a worker whose files cannot exceed a size, and what it left."""
+    """Return the log and the reloads of a worker whose files cannot exceed a size, and the suffixes of its files."""
     lines = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())
     logging.getLogger("placement.index").addHandler(handler)
     with opened(url) as database, recorded_reloads() as reloads:
-        database.snapshot(load_index)  # SQLite writes files of its own
+        database.snapshot(load_index)  # SQLite writes its own files
         before, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (before if limit is None else limit, hard_limit))
         index = worker(database, Path(directory))

@@ -99,7 +99,7 @@ class Machine:
 
 
 def mapped(process):
-    """Return the paths and numbers of the index files that a process has mapped."""
+    """Return the paths and inodes of the index files that a process has mapped."""
     fields = [line.split(maxsplit=5) for line in Path(f"/proc/{process}/maps").read_text().splitlines()]
     return {(line[5], int(line[4])) for line in fields if ".index" in line[-1]}
 

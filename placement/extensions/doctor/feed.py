@@ -64,7 +64,7 @@ def expiry_limit(subject: Subject) -> datetime.datetime:
 
 
 def index(subject: Subject) -> Iterator[Finding]:
-    """Find differences between the index and the database, in a command those of the index file of this machine."""
+    """Find differences between the database and the index of the worker; for a command, the index file of this host."""
     if subject.index is None:
         yield from index_file(subject)
         return
@@ -87,10 +87,10 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     try:
         stored = store.read(path, instance)
     except (FileNotFoundError, PermissionError) as reason:
-        raise NotMadeError(f"There is no index file in {path.parent}: {reason.strerror}.") from None
+        raise NotMadeError(f"The index file {path} cannot be opened: {reason.strerror}.") from None
     except (OSError, UnusableFileError) as reason:
         yield warning(
-            f"The index file is not used: {reason}. Each worker that starts reads the database.",
+            f"The index file is not used: {reason}. The next worker that starts reads the database and replaces it.",
             (str(path),),
             f"rm {path}",
         )
@@ -98,7 +98,10 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     try:
         places = subject.database.snapshot(lambda db: _differences(db, stored))
     except FollowError as reason:
-        yield info(f"The index file is too old: {reason}. Each worker that starts reads the database.", (str(path),))
+        yield info(
+            f"The index file is too old: {reason}. The next worker that starts reads the database and replaces it.",
+            (str(path),),
+        )
         return
     subject.on_rows(len(stored.snapshot))
     if places:
