@@ -25,8 +25,8 @@ class ConsumerCounts:
     def __init__(self, database: Database) -> None:
         """Create an empty cache; the first call counts."""
         self._database = database
-        #: A snapshot, and counts by slot that were read after it.
-        self._cached: tuple[Snapshot, Counts] | None = None
+        #: A snapshot, counts by slot that were read after it, and a mask of the slots whose count is unknown.
+        self._cached: tuple[Snapshot, Counts, Mask] | None = None
 
     def counts_of(self, snapshot: Snapshot) -> Counts:
         """Return the number of consumers of each slot, as of the snapshot or later.
@@ -34,24 +34,33 @@ class ConsumerCounts:
         Raises:
             Unavailable: The database cannot be read.
         """
-        cached = self._cached
-        if cached is not None and cached[0] is snapshot:
-            return cached[1]
-        counts = np.zeros(snapshot.size, dtype=np.int64)
-        changed = np.ones(snapshot.size, dtype=np.bool_)
-        if cached is not None:
-            changed = _changed_slots(cached[0], snapshot)
-            unchanged = np.flatnonzero(~changed)
-            unchanged = unchanged[unchanged < len(cached[1])]
-            counts[unchanged] = cached[1][unchanged]
-        for provider_id, number in self._read(snapshot, changed).items():
+        _, counts, is_unknown = self._carried_over(snapshot)
+        for provider_id, number in self._read(snapshot, is_unknown).items():
             counts[snapshot.by_id[provider_id]] = number
-        self._cached = snapshot, counts
+        self._cached = snapshot, counts, np.zeros(snapshot.size, dtype=np.bool_)
         return counts
 
-    def _read(self, snapshot: Snapshot, changed: Mask) -> dict[int, int]:
-        """Return the numbers of consumers of the providers in the changed slots, by provider id."""
-        ids = snapshot.providers.ids(np.flatnonzero(changed & snapshot.forest.alive)).tolist()
+    def rebase(self, snapshot: Snapshot) -> None:
+        """Let the counts refer to another snapshot, so that the arrays of the present one can be freed."""
+        if self._cached is not None:
+            self._cached = self._carried_over(snapshot)
+
+    def _carried_over(self, snapshot: Snapshot) -> tuple[Snapshot, Counts, Mask]:
+        """Return the cached counts for a snapshot, in new arrays; the counts of changed providers are 0 and unknown."""
+        counts = np.zeros(snapshot.size, dtype=np.int64)
+        is_unknown = np.ones(snapshot.size, dtype=np.bool_)
+        if (cached := self._cached) is not None:
+            before, old, was_unknown = cached
+            is_unknown = _changed_slots(before, snapshot)
+            is_unknown[: len(old)] |= was_unknown[: snapshot.size]
+            known = np.flatnonzero(~is_unknown)
+            known = known[known < len(old)]
+            counts[known] = old[known]
+        return snapshot, counts, is_unknown
+
+    def _read(self, snapshot: Snapshot, is_unknown: Mask) -> dict[int, int]:
+        """Return the numbers of consumers of the providers in these slots, by provider id."""
+        ids = snapshot.providers.ids(np.flatnonzero(is_unknown & snapshot.forest.alive)).tolist()
         return self._database.read(lambda db: usage.count_by_provider(db, ids)) if ids else {}
 
 

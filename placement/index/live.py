@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import logging
 import os
@@ -34,6 +33,8 @@ SECTION = 10_000
 LOCK_TIME_LIMIT = 60.0
 #: Seconds between checks whether a renewal is due, or another worker has made one.
 _RENEWAL_INTERVAL = 1.0
+#: Seconds until the next attempt after a failure.
+_FAILURE_PAUSE = 600.0
 #: The arrays are renewed if more rows have changed than this constant, and than one for every _PROVIDERS_PER_CHANGE
 #: providers.
 _MIN_CHANGES = 2000
@@ -69,11 +70,14 @@ class LiveIndex:
         self._verified_at, self._section = time.monotonic(), 0
         self._store = IndexStore(None) if store is None else store
         self._indexed: Indexed | None = None
-        #: A thread that renews the arrays, the process in which it runs, and its result, which the next refresh uses.
+        #: A thread that renews the arrays, and the process in which it runs.
         self._renewal: threading.Thread | None = None
         self._renewing_process = 0
         self._next_renewal = 0.0
-        self._renewed: Indexed | None = None
+        #: The result of the thread, which the next refresh uses, and the number of readings of the database at its
+        #: beginning.  The result is wrong if the database was read later, because the index differed.
+        self._renewed: tuple[Indexed | None, int] = None, 0
+        self._readings = 0
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
         self._current_at = 0.0
@@ -159,7 +163,7 @@ class LiveIndex:
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
-        if not self._found_changes and self._renewed is None:
+        if not self._found_changes and self._renewed[0] is None:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
@@ -168,11 +172,18 @@ class LiveIndex:
 
     def _follow(self, indexed: Indexed) -> Indexed:
         """Return the index with all changes; it is based on the renewed arrays, if there are any."""
-        renewed, self._renewed = self._renewed, None
-        if renewed is not None:
-            # Another worker may have read a newer state than this one can, from another server of the database.
-            with contextlib.suppress(FollowError):
-                return self._database.snapshot(lambda db: follow(db, renewed))
+        renewed, readings = self._renewed
+        if renewed is not None and readings == self._readings:
+            try:
+                newer = self._database.snapshot(lambda db: follow(db, renewed))
+            except FollowError as error:
+                # Another worker may have read a newer state than this one can, from another server of the database.
+                LOG.info("The renewed index is not used: %s.", error)
+            else:
+                self._renewed = None, 0
+                self.consumers.rebase(newer.snapshot)
+                return newer
+        self._renewed = None, 0
         try:
             newer = self._database.snapshot(lambda db: follow(db, indexed))
         except FollowError as error:
@@ -196,7 +207,8 @@ class LiveIndex:
             "The index differs from the database, which another Placement or an operator has changed without the "
             "change feed: reloading the index."
         )
-        return self._read("differs")
+        with self._store.lock(newer.position.instance, LOCK_TIME_LIMIT, self._probe) as is_locked:
+            return self._read("differs", is_locked)
 
     # --- reading all providers: from the file of the machine, or from the database ---
 
@@ -210,11 +222,11 @@ class LiveIndex:
             instance = self._database.read(Position.now).instance
             if (indexed := self._load_file(instance)) is not None:
                 return indexed
-            with self._store.lock(instance, LOCK_TIME_LIMIT, self._probe):
+            with self._store.lock(instance, LOCK_TIME_LIMIT, self._probe) as is_locked:
                 # While this worker waited, another one may have read the database.
                 if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
                     return indexed
-                return self._read(cause)
+                return self._read(cause, is_locked)
         finally:
             memory.release()
 
@@ -234,11 +246,13 @@ class LiveIndex:
             LOG.info("The index file is not used: %s.", error)
             return None
 
-    def _read(self, cause: signals.ReloadCause) -> Indexed:
+    def _read(self, cause: signals.ReloadCause, is_locked: bool) -> Indexed:
+        """Return the index of the database, in a new file if this worker has locked it."""
+        self._readings += 1
         signals.reloaded(cause)
         base = Base.build(self._database.snapshot(Contents.read))
         bulkhead.note_progress()  # each of these steps takes seconds in a large cloud
-        indexed = self._store.save(base)
+        indexed = self._store.save(base) if is_locked else base.to_index()
         bulkhead.note_progress()
         return indexed
 
@@ -254,7 +268,7 @@ class LiveIndex:
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
             self._renewing_process = os.getpid()
-            self._renewal = threading.Thread(target=self._run_renewal, args=[indexed], daemon=True)
+            self._renewal = threading.Thread(target=self._run_renewal, args=[indexed, self._readings], daemon=True)
             self._renewal.start()
 
     def _is_renewing(self) -> bool:
@@ -268,14 +282,26 @@ class LiveIndex:
         limit = _CHANGED_AGE if position.newest != base.newest else _UNCHANGED_AGE
         return position.at - base.at > limit and self._store.is_usable(position.instance)
 
-    def _run_renewal(self, indexed: Indexed) -> None:
+    def _run_renewal(self, indexed: Indexed, readings: int) -> None:
+        try:
+            renewed = self._renewed_index(indexed)
+        except Exception:
+            LOG.exception("The arrays of the index could not be renewed; the next attempt is in ten minutes.")
+            self._next_renewal = time.monotonic() + _FAILURE_PAUSE
+            return
+        self._renewed = renewed, readings
+        memory.trim()
+
+    def _renewed_index(self, indexed: Indexed) -> Indexed | None:
+        """Return the index of a new file, written by this worker or another one; None while another one writes it."""
         instance = indexed.position.instance
         with self._store.lock(instance, 0) as is_locked:
             if self._store.has_changed(instance):
-                self._renewed = self._store.load(instance)
-            elif is_locked or not self._store.is_usable(instance):
-                self._renewed = self._store.save(Base.build(Contents.of(indexed)))
-                memory.release()
+                return self._store.load(instance)
+            if is_locked or not self._store.is_usable(instance):
+                base = Base.build(Contents.of(indexed))
+                return self._store.save(base) if is_locked else base.to_index()
+        return None
 
 
 def _publish(seconds: float, now: Indexed, before: Indexed | None) -> None:

@@ -16,17 +16,24 @@ _LARGEST_KEPT = 4 * 2**20
 def release() -> None:
     """Return freed memory to the system, and exclude the present objects from collections of cyclic garbage.
 
-    The arrays of a large cloud are freed after they were written to a file, but glibc keeps most of them for later: 450
-    MB for a million hosts, which no later array of this process needs.
-
     The objects that exist after a load are not garbage, but each collection scans them: in a large response, that took
     two thirds of the time.
     """
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
+    trim()
+    _keep_temporary_arrays()
+
+
+def trim() -> None:
+    """Return freed memory to the system.
+
+    The arrays of a large cloud are freed after they were written to a file, but glibc keeps most of them for later: 450
+    MB for a million hosts, which no later array of this process needs.
+    """
     with contextlib.suppress(AttributeError, OSError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
-    _keep_temporary_arrays()
 
 
 def _keep_temporary_arrays() -> None:

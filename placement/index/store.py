@@ -13,6 +13,7 @@ import datetime
 import fcntl
 import logging
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,8 @@ LOG = logging.getLogger(__name__)
 #: The version of the arrays.  Each version has its own files, so that workers of two releases do not replace each
 #: other's.
 LAYOUT = 1
+#: The names of the files of any database and layout; an operator's directory may contain others.
+_OWN_FILE = re.compile(r"[0-9a-f-]{36}\.\d+\.(index|lock|new)")
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 #: Seconds between two attempts to lock a file that another worker has locked.
 _LOCK_INTERVAL = 0.05
@@ -58,7 +61,7 @@ class IndexStore:
         Args:
             instance: The identity of the database's feed; None if it has lost it.
         """
-        path = None if instance is None else self._path(instance)
+        path = self._path(instance)
         if instance is None or path is None:
             return None
         try:
@@ -72,7 +75,7 @@ class IndexStore:
 
     def has_changed(self, instance: str | None) -> bool:
         """Whether there is a file of the database that this worker has not read."""
-        path = None if instance is None else self._path(instance)
+        path = self._path(instance)
         if path is None:
             return False
         try:
@@ -82,28 +85,29 @@ class IndexStore:
 
     def is_usable(self, instance: str | None) -> bool:
         """Whether a file of the database can be written, as far as is known."""
-        return instance is not None and self._path(instance) is not None
+        return self._path(instance) is not None
 
     def save(self, base: Base) -> Indexed:
-        """Replace the file of a database, and return the index in the new file.
+        """Replace the file of a database, which the caller has locked, and return the index in the new file.
 
         Without a file, the index stays in the memory of this process; if writing fails, the log says why.
         """
         instance = base.position.instance
-        path = None if instance is None else self._path(instance)
+        path = self._path(instance)
         if path is not None and instance is not None and len(base.arrays["providers/ids"]):
-            new = path.with_name(f"{path.name}.{os.getpid()}.new")
+            new = path.with_suffix(".new")
             try:
-                new.unlink(missing_ok=True)
+                new.unlink(missing_ok=True)  # of a worker that was killed
                 array_file.write(new, base.arrays, _facts(base))
+                stored, self._read_version = read(new, instance), _version(new)
                 new.replace(path)
-                self._delete_old_files()
-            except OSError as error:
+            except (OSError, array_file.UnusableFileError) as error:
                 self._pause(error)
                 with contextlib.suppress(OSError):
                     new.unlink(missing_ok=True)
             else:
-                return self.load(instance) or base.to_index()
+                self._delete_old_files()
+                return stored._replace(position=base.position)
         return base.to_index()
 
     @contextlib.contextmanager
@@ -118,32 +122,30 @@ class IndexStore:
         Yields:
             Whether this worker holds the lock; False without a directory.
         """
-        path = None if instance is None else self._path(instance)
-        try:
-            descriptor = None if path is None else os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
-            if descriptor is not None:
-                os.utime(descriptor)  # it is in use, and not deleted as an old file
-        except OSError as error:
-            self._pause(error)
-            descriptor = None
-        if descriptor is None:
-            yield False
-            return
-        try:
-            yield _try_lock(descriptor, wait, meanwhile)
-        finally:
-            # Closing alone would not unlock it if a child was forked meanwhile, which has the file open, too.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+        path = self._path(instance)
+        with contextlib.ExitStack() as held:
+            is_locked = False
+            try:
+                if path is not None:
+                    descriptor = os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
+                    held.callback(os.close, descriptor)
+                    os.utime(descriptor)  # it is in use, and not deleted as an old file
+                    is_locked = _try_lock(descriptor, wait, meanwhile)
+                    if is_locked:
+                        # Closing would not unlock it if a child was forked meanwhile, which has the file open, too.
+                        held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
+            except OSError as error:  # among others, that of a file system without locks
+                self._pause(error)
+            yield is_locked
 
     def path(self, instance: str) -> Path | None:
         """Return the path of the file of a database, which may not exist; None without a directory."""
         return None if self._directory is None else self._directory / f"{instance}.{LAYOUT}.index"
 
-    def _path(self, instance: str) -> Path | None:
-        """Return the path of the file of a database; None if the directory cannot be used."""
+    def _path(self, instance: str | None) -> Path | None:
+        """Return the path of the file of a database; None if it has no identity, or the directory cannot be used."""
         directory = self._directory
-        if directory is None or time.monotonic() < self._disabled_until:
+        if instance is None or directory is None or time.monotonic() < self._disabled_until:
             return None
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -157,7 +159,7 @@ class IndexStore:
             return None
         return self.path(instance)
 
-    def _pause(self, error: OSError) -> None:
+    def _pause(self, error: Exception) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
         LOG.warning(
             "The directory %s is not used for the index for ten minutes; this worker keeps it in its own memory: %s.",
@@ -168,9 +170,9 @@ class IndexStore:
         """Delete files that have not been written for an hour, such as those of other databases."""
         assert self._directory is not None
         oldest = time.time() - MAX_GAP.total_seconds()
-        for path in self._directory.glob("*.[0-9]*.*"):
+        for path in filter(lambda path: _OWN_FILE.fullmatch(path.name), self._directory.iterdir()):
             with contextlib.suppress(OSError):
-                if path.suffix in {".index", ".lock", ".new"} and path.stat().st_mtime < oldest:
+                if path.stat().st_mtime < oldest:
                     path.unlink()
 
 
@@ -185,10 +187,13 @@ def read(path: Path, instance: str) -> Indexed:
         OSError: The file does not exist, or cannot be read.
         UnusableFileError: The file is damaged, or belongs to another database or release.
     """
-    arrays, facts = array_file.read(path)
-    if (facts.get("instance"), facts.get("layout")) != (instance, LAYOUT):
-        raise array_file.UnusableFileError("it belongs to another database or release")
-    return Base(arrays, _names(facts), _position(facts)).to_index()
+    try:
+        arrays, facts = array_file.read(path)
+        if (facts.get("instance"), facts.get("layout")) != (instance, LAYOUT):
+            raise array_file.UnusableFileError("it belongs to another database or release")
+        return Base(arrays, _names(facts), _position(facts)).to_index()
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise array_file.UnusableFileError(f"its contents are not those of this release: {error!r}") from error
 
 
 def _facts(base: Base) -> dict[str, Any]:

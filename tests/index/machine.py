@@ -9,6 +9,7 @@ from pathlib import Path
 from placement import signals
 from placement.db.database import Database
 from placement.index.live import LiveIndex
+from placement.index.position import Position
 from placement.index.refresh import load_index
 from placement.index.snapshot import Snapshot
 from placement.index.store import IndexStore
@@ -35,6 +36,14 @@ def recorded_reloads() -> Iterator[list[str]]:
         yield causes
     finally:
         signals.reloaded.disconnect(causes.append)
+
+
+def read(live_index: LiveIndex) -> None:
+    """Read the database, and replace the file, as a worker does that finds none."""
+    instance = live_index._database.read(Position.now).instance
+    with live_index._store.lock(instance, PATIENCE) as is_locked:
+        assert is_locked
+        live_index._read("start", is_locked)
 
 
 def search(live_index: LiveIndex) -> Snapshot:

@@ -8,6 +8,7 @@ import pytest
 
 from placement.index import live
 from placement.index.live import LiveIndex
+from placement.index.store import IndexStore
 from placement.objects.claims import lease_sweep, leases, release
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
@@ -83,9 +84,13 @@ def test_each_search_releases_the_leases_that_have_expired_by_then(database, con
         assert vcpu_usage(index.current()) == 0
 
 
-def test_the_first_search_releases_expired_leases(database, consumer):
+@pytest.mark.parametrize("has_file", [False, True])
+def test_the_first_search_releases_expired_leases(database, consumer, tmp_path, has_file):
+    store = IndexStore(tmp_path / "index" if has_file else None)
     lease.expire(database, consumer)
-    assert vcpu_usage(LiveIndex(database).current()) == 0
+    assert vcpu_usage(LiveIndex(database, store=store).current()) == 0
+    hold_and_expire(database)
+    assert vcpu_usage(LiveIndex(database, store=store).current()) == 0
 
 
 def test_finding_expired_leases_takes_no_extra_statement(database, consumer):

@@ -20,10 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from placement.db.engine.bulkhead import Bulkhead
-from placement.index import live
-from placement.index.refresh import load_index
+from placement.db.schema.tables import resource_providers
+from placement.index import array_file, live
+from placement.index.refresh import Base, load_index
 from placement.index.store import IndexStore
 from placement.objects.locked_provider import LockedProvider
 from tests import children, preloaded
@@ -31,7 +33,7 @@ from tests.children import PATIENCE, until
 from tests.db.forks import Fork, from_new_process, shared_integer, together
 from tests.index import rewind
 from tests.index.contents import contents, meaning
-from tests.index.machine import check, files, recorded_reloads, search, worker
+from tests.index.machine import check, files, read, recorded_reloads, search, worker
 from tests.index.writes import Writer
 from tests.made import opened
 
@@ -194,11 +196,63 @@ def test_arrays_newer_than_the_database_are_not_used(database, directory, renewi
     create(database, "lost")
     with opened(database.url) as other:
         newer = worker(other, directory)
-        newer._read("start")
-        index._renewed = IndexStore(directory).load(instance_of(index))
+        read(newer)
+        index._renewed = IndexStore(directory).load(instance_of(index)), index._readings
     rewind.restore(database, state)
     check(index, database)
     assert set(index.current().by_uuid) == {"first"}
+
+
+def test_a_renewal_that_began_before_the_database_was_read_is_not_used(database, directory, renewing, monkeypatch):
+    """The index differed from the database, which another process had changed without the feed."""
+    create(database, "first", "second", "third")
+    index = worker(database, directory)
+    search(index)
+    may_build, build = threading.Event(), Base.build
+
+    def wait_and_build(contents):
+        if threading.current_thread() is index._renewal:
+            may_build.wait(PATIENCE)
+        return build(contents)
+
+    monkeypatch.setattr(Base, "build", wait_and_build)
+    with database.engine.begin() as db:
+        db.execute(sa.update(resource_providers).where(resource_providers.c.uuid == "first").values(generation=77))
+    create(database, "fourth", "fifth")
+    # The renewal holds the lock, for which the comparison would wait.
+    monkeypatch.setattr(live, "LOCK_TIME_LIMIT", 0)
+    index.current()
+    index._verify_interval = 1e-9
+    check(index, database)
+    index._verify_interval = 0
+    may_build.set()
+    search(index)
+    check(index, database)
+
+
+def test_a_failed_renewal_is_logged_and_not_repeated_at_once(database, directory, renewing, caplog, monkeypatch):
+    create(database, "first")
+    index = worker(database, directory)
+    search(index)
+    create(database, "second", "third", "fourth", "fifth")
+    monkeypatch.setattr(array_file, "write", lambda *_: 1 / 0)
+    for _ in range(3):
+        search(index)
+    check(index, database)
+    assert caplog.text.count("ZeroDivisionError") == 1
+
+
+def test_counts_of_consumers_keep_no_old_file(database, directory, renewing):
+    """Otherwise the memory of the old file would not be freed."""
+    create(database, "first")
+    index = worker(database, directory)
+    counts = index.consumers.counts_of(search(index)).copy()
+    create(database, "second", "third", "fourth", "fifth")
+    search(index)
+    mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(directory) in line]
+    assert [line for line in mapped if line.endswith("(deleted)")] == []
+    assert mapped
+    assert index.consumers.counts_of(index.current()).sum() == counts.sum()
 
 
 # --- several workers ---
@@ -477,7 +531,7 @@ def renew_in_a_loop(url, directory, seed):
             if number % 10 == 0:
                 writer.write()
             index.current()
-            index._run_renewal(index._indexed)
+            index._run_renewal(index._indexed, index._readings)
             sys.stdout.write(".\n")
             sys.stdout.flush()
 
@@ -504,7 +558,5 @@ def test_a_worker_killed_while_it_writes_the_file_leaves_nothing_that_is_read(
         check(worker(database, directory), database)
     assert reloads == ["start"], "each worker began with the file"
     assert "is not used" not in caplog.text
-    for path in files(directory, "new"):
-        os.utime(path, (0, 0))
-    worker(database, directory)._read("start")
+    read(worker(database, directory))
     assert {path.suffix for path in directory.iterdir()} == {".index", ".lock"}

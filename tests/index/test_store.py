@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import errno
+import fcntl
 import json
 import logging
 import os
@@ -15,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,7 +36,7 @@ from tests.children import PATIENCE
 from tests.db.forks import from_new_process
 from tests.index import rewind
 from tests.index.contents import contents
-from tests.index.machine import check, files, recorded_reloads, worker
+from tests.index.machine import check, files, read, recorded_reloads, worker
 from tests.index.test_refresh import maintain
 from tests.index.writes import Writer
 from tests.made import opened
@@ -190,6 +193,12 @@ def delete_feed_rows(file, database):
     maintain(database, -1.0)
 
 
+def remove_arrays(file, _):
+    arrays, facts = array_file.read(file)
+    file.unlink()
+    array_file.write(file, {name: array for name, array in arrays.items() if name.startswith("forest")}, facts)
+
+
 def replace_by_symlink(file, database):
     file.rename(file.with_name("target"))
     file.symlink_to(file.with_name("target"))
@@ -201,6 +210,9 @@ UNFIT = {
     "without a layout": lambda file, _: rewrite(file, layout=None, instance=None),
     "too old": make_old,
     "before deleted rows of the feed": delete_feed_rows,
+    "without facts that it should have": lambda file, _: rewrite(file, classes=None),
+    "with facts of another type": lambda file, _: rewrite(file, traits=5),
+    "without arrays that it should have": remove_arrays,
     "a symlink": replace_by_symlink,
     "empty": lambda file, _: file.write_bytes(b""),
     "truncated": lambda file, _: os.truncate(file, file.stat().st_size // 2),
@@ -292,7 +304,7 @@ def test_a_running_worker_reads_again_after_a_restored_backup_and_replaces_the_f
     database.write(lambda db: LockedProvider.create(db, uuid="lost", name="lost"))
     write(writer, 30)
     index.current()
-    worker(database, directory)._read("start")
+    read(worker(database, directory))
     rewind.restore(database, state)
     reloads.clear()
     check(index, database)
@@ -508,17 +520,20 @@ def test_a_full_disk_is_as_if_there_were_no_directory(database, writer, director
 def test_files_of_databases_that_are_no_longer_used_are_deleted_after_an_hour(base, directory):
     directory.mkdir(mode=0o700, parents=True)
     now = time.time()
-    ages = {"old": MAX_GAP.total_seconds() + 60, "young": MAX_GAP.total_seconds() - 60}
+    old, young = str(uuid.uuid4()), str(uuid.uuid4())
+    ages = {old: MAX_GAP.total_seconds() + 60, young: MAX_GAP.total_seconds() - 60}
     for name, age in ages.items():
-        for suffix in ("1.index", "2.index", "1.lock", "1.index.123.new"):
+        for suffix in ("1.index", "2.index", "1.lock", "1.new"):
             (directory / f"{name}.{suffix}").touch()
             os.utime(directory / f"{name}.{suffix}", (now - age, now - age))
-    (directory / "unrelated").touch()
-    os.utime(directory / "unrelated", (0, 0))
+    unrelated = {"unrelated", "other.lock", "books.1.index", "nginx.conf.new"}
+    for name in unrelated:
+        (directory / name).touch()
+        os.utime(directory / name, (0, 0))
     IndexStore(directory).save(base)
     own = f"{base.position.instance}.{LAYOUT}.index"
-    young = {f"young.{suffix}" for suffix in ("1.index", "2.index", "1.lock", "1.index.123.new")}
-    assert {path.name for path in directory.iterdir()} == {own, "unrelated", *young}
+    kept = {f"{young}.{suffix}" for suffix in ("1.index", "2.index", "1.lock", "1.new")}
+    assert {path.name for path in directory.iterdir()} == {own, *unrelated, *kept}
 
 
 def test_the_lock_of_a_database_in_use_is_kept(base, directory):
@@ -547,11 +562,23 @@ def test_one_worker_at_a_time_holds_the_lock_of_a_database(base, directory):
         assert is_locked
 
 
-def test_a_remaining_unfinished_file_of_a_process_with_the_same_id_is_replaced(base, directory):
+def test_a_file_system_without_locks_is_as_if_there_were_no_directory(database, writer, directory, log, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    check(worker(database, directory), database)
+    assert len(log()) == 1
+    assert files(directory) == []
+    opened_files = (os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+    assert [path for path in opened_files if str(directory) in path] == []
+
+
+def test_an_unfinished_file_of_a_killed_worker_is_replaced(base, directory):
     index_store = IndexStore(directory)
     index_store.save(base)
     (file,) = files(directory)
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    new = file.with_suffix(".new")
     new.write_bytes(file.read_bytes()[:100])
     assert contents(index_store.save(base).snapshot) == contents(base.to_index().snapshot)
     assert not new.exists()
