@@ -44,6 +44,9 @@ def test_the_counts_equal_the_database_after_any_write(database):
         for _ in range(150):
             for _ in range(writer.chance.choice((1, 1, 2, 5))):
                 writer.write()
+            if writer.chance.random() < 0.5:
+                index.consumers.rebase(index.current())
+                writer.write()
             assert count_consumers(index) == database.read(count_distinct)
 
 
