@@ -226,13 +226,16 @@ def _version(path: Path) -> tuple[int, int]:
 
 
 def _try_lock(descriptor: int, wait: float, meanwhile: Callable[[], object]) -> bool:
-    until = time.monotonic() + wait
+    until, is_waiting = time.monotonic() + wait, False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:
                 return False
+            if not is_waiting:
+                LOG.info("Waiting for another worker of this host, which is reading the database.")
+                is_waiting = True
             meanwhile()
             time.sleep(_LOCK_INTERVAL)
         else:
