@@ -17,7 +17,7 @@ from placement import conf as options
 from placement import errors, extension, metrics, package, policy, routes
 from placement.db.connect import connect
 from placement.db.database import Database
-from placement.db.engine import driver_errors
+from placement.db.engine import dialects, driver_errors
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema import schema
 from placement.db.upkeep import standard
@@ -118,7 +118,9 @@ def loadapp(
 
 
 def index_store(conf: cfg.ConfigOpts) -> IndexStore:
-    """Return the index files of this machine."""
+    """Return the index files of this machine; none for a database in the memory of this process."""
+    if dialects.in_memory(sa.make_url(conf.placement_database.connection)):
+        return IndexStore(None)
     return IndexStore(Path(conf.placement.index_directory or default_directory(conf.state_path)))
 
 

@@ -20,6 +20,7 @@ from placement.http.environ import API, CONTEXT, REQUEST_ID
 from placement.http.request import Request
 from placement.http.service import Service
 from placement.policy import Policy
+from tests import children
 
 
 class User(NamedTuple):
@@ -49,6 +50,8 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
         "placement__lease_sweep_interval": 0,
         **overrides,
     }
+    if "placement__index_directory" not in overrides:
+        values["placement__index_directory"] = str(children.run_directory() / "index")
     for name, value in values.items():
         group, _, option = name.partition("__")
         conf.set_override(option, value, group=group)

@@ -7,8 +7,10 @@ import copy
 import ctypes
 import dataclasses
 import datetime
+import errno
 import itertools
 import json
+import mmap
 import os
 import random
 import secrets
@@ -19,12 +21,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import resource_providers
 from placement.index import array_file, live
+from placement.index.position import MAX_GAP
 from placement.index.refresh import Base, load_index
 from placement.index.store import IndexStore
 from placement.objects.locked_provider import LockedProvider
@@ -135,7 +139,31 @@ def test_without_a_directory_the_arrays_are_renewed_in_memory(database, renewing
     assert reloads == ["start"]
 
 
-def test_without_room_the_arrays_are_renewed_in_memory(database, directory, renewing, reloads, caplog, monkeypatch):
+def test_without_room_at_a_renewal_the_arrays_are_renewed_in_memory(
+    database, directory, renewing, reloads, caplog, monkeypatch
+):
+    create(database, "first")
+    index = worker(database, directory)
+    search(index)
+    (file,) = files(directory)
+    old, write = inode_of(file), array_file.write
+
+    def fail(path, arrays, facts):
+        write(path, arrays, facts)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(array_file, "write", fail)
+    create(database, "second", "third", "fourth", "fifth")
+    assert search(index).changes == 0
+    check(index, database)
+    assert (inode_of(file), files(directory, "new")) == (old, [])
+    assert reloads == ["start"]
+    assert caplog.text.count("is not used") == 1
+
+
+def test_if_others_may_write_to_the_directory_the_arrays_are_renewed_in_memory(
+    database, directory, renewing, reloads, caplog
+):
     create(database, "first")
     index = worker(database, directory)
     search(index)
@@ -255,6 +283,58 @@ def test_counts_of_consumers_keep_no_old_file(database, directory, renewing):
     assert index.consumers.counts_of(index.current()).sum() == counts.sum()
 
 
+def test_arrays_in_memory_are_not_renewed_because_of_their_age(database):
+    """Only a file can become too old for the feed."""
+    create(database, "first")
+    index = worker(database, None)
+    index.current()
+    indexed = index._indexed
+    base = dataclasses.replace(indexed.base, at=indexed.position.at - MAX_GAP)
+    index._indexed = indexed._replace(base=base)
+    search(index)
+    assert index._renewal is None
+
+
+def test_a_large_cloud_is_renewed_after_more_changes(database, directory, renewing, monkeypatch):
+    monkeypatch.setattr(live, "_PROVIDERS_PER_CHANGE", 1)
+    create(database, *(f"host {number}" for number in range(10)))
+    index = worker(database, directory)
+    index.current()
+    create(database, "second", "third")
+    assert search(index).changes == 4
+    create(database, *(f"new {number}" for number in range(20)))
+    assert search(index).changes == 0
+
+
+def test_a_worker_checks_at_intervals_whether_a_renewal_is_due(database, directory, renewing, monkeypatch):
+    monkeypatch.setattr(live, "_RENEWAL_INTERVAL", 3600)
+    create(database, "first")
+    index = worker(database, directory)
+    index.current()
+    create(database, "second", "third", "fourth")
+    assert search(index).changes == 6
+    index._next_renewal = 0
+    assert search(index).changes == 0
+
+
+def test_a_snapshot_is_in_the_memory_of_the_file(database, directory, renewing):
+    """After a load, a start with the file, and a renewal: otherwise each worker has a copy."""
+    create(database, "first")
+    index = worker(database, directory)
+    assert is_mapped(index.current())
+    assert is_mapped(worker(database, directory).current())
+    create(database, "second", "third", "fourth")
+    assert is_mapped(search(index))
+
+
+def is_mapped(snapshot):
+    """Whether an array that no write has changed is mapped from a file."""
+    array = snapshot.forest.alive
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return isinstance(array.base, mmap.mmap)
+
+
 # --- several workers ---
 
 
@@ -275,6 +355,20 @@ def test_a_worker_changes_over_to_the_file_of_another(database, directory, renew
         assert contents(before) == before_contents
         assert renewed.changes == 0
         assert following_index._indexed.base == renewing_index._indexed.base
+    assert reloads == ["start"]
+
+
+def test_a_worker_changes_over_although_it_has_few_changes(database, directory, renewing, reloads):
+    """Otherwise the memory of the replaced file remains in use."""
+    create(database, "first")
+    with opened(database.url) as other:
+        index, renewing_index = worker(database, directory), worker(other, directory)
+        index.current()
+        create(database, "second")
+        renewing_index.current()
+        renewing_index._run_renewal(renewing_index._indexed, renewing_index._readings)
+        assert search(index).changes == 0
+        check(index, database)
     assert reloads == ["start"]
 
 
@@ -468,6 +562,7 @@ def fork_with_a_mapping(url, directory):
         for file in files(Path(directory)):
             file.unlink()
         codes.append(exit_code_of_child(lambda: len(index.current()) == 5 and len(contents(index.current()))))
+        search(index)  # no renewal continues at the end of the process
         check(index, database)
         return codes
 

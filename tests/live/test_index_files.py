@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import shutil
 import signal
 import threading
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -147,7 +148,10 @@ def test_a_deleted_directory_is_written_again(machine):
     provider = machine.storm.provider(VCPU=8)
     machine.use(provider, 0)
     reads = machine.reads
-    shutil.rmtree(machine.directory)
+    [lock] = machine.directory.glob("*.lock")
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # while a worker writes a file, the directory cannot be deleted
+        shutil.rmtree(machine.directory)
 
     def is_written():
         assert machine.used(machine.storm.provider(VCPU=8)) == 0
@@ -190,12 +194,14 @@ def claiming(machine, clients=4):
 
 def test_searches_show_all_claims_while_workers_change_over_to_new_files(machine):
     provider = machine.storm.provider(VCPU=8)
-    reads, files = machine.reads, defaultdict(set)
+    reads, newest, changes = machine.reads, {}, Counter()
 
     def has_changed_over():
         for worker in machine.workers:
-            files[worker] |= mapped(worker)
-        return all(len(files[worker]) > 5 for worker in machine.workers)
+            if (files := mapped(worker)) != newest.get(worker):
+                newest[worker] = files
+                changes[worker] += 1
+        return all(changes[worker] > 5 for worker in machine.workers)
 
     with claiming(machine):
         machine.service.wait_until(has_changed_over)
