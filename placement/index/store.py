@@ -123,17 +123,17 @@ class IndexStore:
             Whether this worker holds the lock; False without a directory.
         """
         path = self._path(instance)
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             is_locked = False
             try:
                 if path is not None:
                     descriptor = os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
-                    held.callback(os.close, descriptor)
+                    stack.callback(os.close, descriptor)
                     os.utime(descriptor)  # it is in use, and not deleted as an old file
                     is_locked = _try_lock(descriptor, wait, meanwhile)
                     if is_locked:
                         # Closing would not unlock it if a child was forked meanwhile, which has the file open, too.
-                        held.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
+                        stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
             except OSError as error:  # among others, that of a file system without locks
                 self._pause(error)
             yield is_locked
