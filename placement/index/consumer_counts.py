@@ -53,9 +53,9 @@ class ConsumerCounts:
             before, old, was_unknown = cached
             is_unknown = _changed_slots(before, snapshot)
             is_unknown[: len(old)] |= was_unknown[: snapshot.size]
-            known = np.flatnonzero(~is_unknown)
-            known = known[known < len(old)]
-            counts[known] = old[known]
+            valid = np.flatnonzero(~is_unknown)
+            valid = valid[valid < len(old)]
+            counts[valid] = old[valid]
         return snapshot, counts, is_unknown
 
     def _read(self, snapshot: Snapshot, is_unknown: Mask) -> dict[int, int]:
