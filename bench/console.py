@@ -64,9 +64,7 @@ def main() -> None:
     parser.add_argument("database", metavar="DATABASE_URL")
     parser.add_argument("--repeat", type=int, default=10)
     arguments = parser.parse_args()
-    conf = web.configuration(
-        console__enabled=True, placement_database__connection=arguments.database, placement__index_directory=None
-    )
+    conf = web.configuration(console__enabled=True, placement_database__connection=arguments.database)
     with opened(arguments.database) as database:
         app = deploy.loadapp(conf, database)
         providers = webob.Request.blank("/resource_providers", headers=HEADERS).get_response(app).json

@@ -73,9 +73,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20)
     options = parser.parse_args()
     with opened(options.url) as database:
-        app = deploy.loadapp(
-            web.configuration(placement_database__connection=options.url, placement__index_directory=None), database
-        )
+        app = deploy.loadapp(web.configuration(placement_database__connection=options.url), database)
         roots = sa.select(resource_providers.c.uuid).where(resource_providers.c.parent_provider_id.is_(None))
         hosts = database.read(lambda db: [*itertools.islice(db.execute(roots).scalars(), 5000)])
         ask(app, "/v1/overview?limit=1")  # loads the index

@@ -73,6 +73,11 @@ def end_run() -> None:
         _watcher = None
 
 
+def is_run() -> bool:
+    """Whether this process belongs to a run of the tests."""
+    return _DIRECTORY in os.environ
+
+
 def run_directory() -> Path:
     """Return the directory of this run, for sockets, data and logs."""
     return Path(os.environ[_DIRECTORY])

@@ -50,8 +50,8 @@ def configuration(config_files: Sequence[str] = (), **overrides: Any) -> cfg.Con
         "placement__lease_sweep_interval": 0,
         **overrides,
     }
-    if "placement__index_directory" not in overrides:
-        values["placement__index_directory"] = str(children.run_directory() / "index")
+    if children.is_run():
+        values.setdefault("placement__index_directory", str(children.run_directory() / "index"))
     for name, value in values.items():
         group, _, option = name.partition("__")
         conf.set_override(option, value, group=group)

@@ -19,7 +19,6 @@ def release() -> None:
     The objects that exist after a load are not garbage, but each collection scans them: in a large response, that took
     two thirds of the time.
     """
-    gc.unfreeze()
     gc.collect()
     gc.freeze()
     trim()

@@ -86,8 +86,10 @@ def index_file(subject: Subject) -> Iterator[Finding]:
         raise NotMadeError("The database has no identity, and so no index file.")
     try:
         stored = store.read(path, instance)
-    except (FileNotFoundError, PermissionError) as reason:
-        raise NotMadeError(f"The index file {path} cannot be opened: {reason.strerror}.") from None
+    except FileNotFoundError as reason:
+        raise NotMadeError(f"There is no index file in {path.parent}: {reason.strerror}.") from None
+    except PermissionError as reason:
+        raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
     except (OSError, UnusableFileError) as reason:
         yield warning(
             f"The index file is not used: {reason}. The next worker that starts reads the database and replaces it.",
