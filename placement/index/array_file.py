@@ -42,12 +42,7 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
     descriptions, offset = {}, 0
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     for name, array in contiguous.items():
-        descriptions[name] = (
-            array.dtype.str,
-            array.shape,
-            offset,
-            zlib.crc32(_bytes(array)),
-        )
+        descriptions[name] = (array.dtype.str, array.shape, offset, zlib.crc32(_bytes(array)))
         offset = _align(offset + array.nbytes)
     header = orjson.dumps({"facts": facts, "arrays": descriptions})
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

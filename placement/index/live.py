@@ -68,7 +68,7 @@ class LiveIndex:
         self._database = database
         self._verify_interval = verify_interval
         self._verified_at, self._section = time.monotonic(), 0
-        self._store = IndexStore(None) if store is None else store
+        self._store = store or IndexStore(None)
         self._indexed: Indexed | None = None
         #: A thread that renews the arrays, and the process in which it runs.
         self._renewal: threading.Thread | None = None
@@ -76,7 +76,7 @@ class LiveIndex:
         self._next_renewal = 0.0
         #: The result of the thread, which the next refresh uses, and the number of readings of the database at its
         #: beginning.  The result is wrong if the database was read later, because the index differed.
-        self._renewed: tuple[Indexed | None, int] = None, 0
+        self._renewed: tuple[Indexed, int] | None = None
         self._readings = 0
         self._shared = SharedRun(database, self._refresh)
         #: The time, by the monotonic clock, at which the snapshot was current.
@@ -163,7 +163,7 @@ class LiveIndex:
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
-        if not self._found_changes and self._renewed[0] is None:
+        if not self._found_changes and self._renewed is None:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
@@ -172,23 +172,29 @@ class LiveIndex:
 
     def _follow(self, indexed: Indexed) -> Indexed:
         """Return the index with all changes; it is based on the renewed arrays, if there are any."""
-        renewed, readings = self._renewed
-        if renewed is not None and readings == self._readings:
-            try:
-                newer = self._database.snapshot(lambda db: follow(db, renewed))
-            except FollowError as error:
-                # Another worker may have read a newer state than this one can, from another server of the database.
-                LOG.info("The renewed index is not used: %s.", error)
-            else:
-                self._renewed = None, 0
-                self.consumers.rebase(newer.snapshot)
-                return newer
-        self._renewed = None, 0
+        if (renewed := self._follow_renewed()) is not None:
+            return renewed
         try:
             newer = self._database.snapshot(lambda db: follow(db, indexed))
         except FollowError as error:
             return self._reload(error)
         self._found_changes = newer.snapshot is not indexed.snapshot
+        return newer
+
+    def _follow_renewed(self) -> Indexed | None:
+        """Return the index of renewed arrays with all changes; None without usable arrays."""
+        if self._renewed is None:
+            return None
+        renewed, readings = self._renewed
+        newer = None
+        if readings == self._readings:
+            try:
+                newer = self._database.snapshot(lambda db: follow(db, renewed))
+                self.consumers.rebase(newer.snapshot)
+            except FollowError as error:
+                # Another worker may have read a newer state than this one can, from another server of the database.
+                LOG.info("The renewed index is not used: %s.", error)
+        self._renewed = None
         return newer
 
     def _verify(self, indexed: Indexed, sections: int) -> Indexed:
@@ -208,7 +214,9 @@ class LiveIndex:
             "change feed: reloading the index."
         )
         with self._store.lock(newer.position.instance, LOCK_TIME_LIMIT, self._probe) as is_locked:
-            return self._read("differs", is_locked)
+            indexed = self._read("differs", is_locked)
+        memory.release()
+        return indexed
 
     # --- reading all providers: from the file of the machine, or from the database ---
 
@@ -218,17 +226,16 @@ class LiveIndex:
 
     def _load(self, cause: signals.ReloadCause) -> Indexed:
         """Load the index from the file, or from the database; meanwhile the other workers of the machine wait."""
-        try:
-            instance = self._database.read(Position.now).instance
-            if (indexed := self._load_file(instance)) is not None:
-                return indexed
+        instance = self._database.read(Position.now).instance
+        indexed = self._load_file(instance)
+        if indexed is None:
             with self._store.lock(instance, LOCK_TIME_LIMIT, self._probe) as is_locked:
                 # While this worker waited, another one may have read the database.
-                if self._store.has_changed(instance) and (indexed := self._load_file(instance)) is not None:
-                    return indexed
-                return self._read(cause, is_locked)
-        finally:
-            memory.release()
+                if self._store.has_changed(instance):
+                    indexed = self._load_file(instance)
+                indexed = indexed or self._read(cause, is_locked)
+        memory.release()
+        return indexed
 
     def _probe(self) -> None:
         """Query the database during a wait, which thus counts as stalled only if the database does not respond."""
@@ -289,7 +296,8 @@ class LiveIndex:
             LOG.exception("The arrays of the index could not be renewed; the next attempt is in ten minutes.")
             self._next_renewal = time.monotonic() + _FAILURE_PAUSE
             return
-        self._renewed = renewed, readings
+        if renewed is not None:
+            self._renewed = renewed, readings
         memory.trim()
 
     def _renewed_index(self, indexed: Indexed) -> Indexed | None:

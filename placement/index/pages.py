@@ -46,7 +46,9 @@ class Pages(NamedTuple):
             high = max(low + 1, ends[0][0]) if ends else _END
             keys = {"low": low, "high": high}
             values = None if packed is None else _parse(driver_rows(db, packed, keys), len(rows.selected_columns))
-            yield list(itertools.chain.from_iterable(driver_rows(db, rows, keys))) if values is None else values
+            if values is None:
+                values = list(itertools.chain.from_iterable(driver_rows(db, rows, keys)))
+            yield values
             low = high
 
 

@@ -62,7 +62,7 @@ class IndexStore:
             instance: The identity of the database's feed; None if it has lost it.
         """
         path = self._path(instance)
-        if instance is None or path is None:
+        if path is None:
             return None
         try:
             self._read_version = _version(path)
@@ -94,7 +94,7 @@ class IndexStore:
         """
         instance = base.position.instance
         path = self._path(instance)
-        if path is not None and instance is not None and len(base.arrays["providers/ids"]):
+        if path is not None and len(base.arrays["providers/ids"]):
             new = path.with_suffix(".new")
             try:
                 new.unlink(missing_ok=True)  # of a worker that was killed
@@ -138,15 +138,18 @@ class IndexStore:
                 self._pause(error)
             yield is_locked
 
-    def path(self, instance: str) -> Path | None:
-        """Return the path of the file of a database, which may not exist; None without a directory."""
-        return None if self._directory is None else self._directory / f"{instance}.{LAYOUT}.index"
+    def path(self, instance: str | None) -> Path | None:
+        """Return the path of the file of a database, which may not exist; None without an identity or a directory."""
+        if instance is None or self._directory is None:
+            return None
+        return self._directory / f"{instance}.{LAYOUT}.index"
 
     def _path(self, instance: str | None) -> Path | None:
-        """Return the path of the file of a database; None if it has no identity, or the directory cannot be used."""
-        directory = self._directory
-        if instance is None or directory is None or time.monotonic() < self._disabled_until:
+        """Return the path of the file of a database; None if the directory cannot be used."""
+        path = self.path(instance)
+        if path is None or time.monotonic() < self._disabled_until:
             return None
+        directory = path.parent
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = directory.lstat()
@@ -157,7 +160,7 @@ class IndexStore:
         except OSError as error:
             self._pause(error)
             return None
-        return self.path(instance)
+        return path
 
     def _pause(self, error: Exception) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
@@ -176,7 +179,7 @@ class IndexStore:
                     path.unlink()
 
 
-def read(path: Path, instance: str) -> Indexed:
+def read(path: Path, instance: str | None) -> Indexed:
     """Return the index in the file of a database.
 
     Args:

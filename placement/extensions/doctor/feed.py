@@ -81,8 +81,8 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     Both are read completely, in one transaction.
     """
     instance = subject.database.read(Position.now).instance
-    path = None if instance is None else subject.store.path(instance)
-    if instance is None or path is None:
+    path = subject.store.path(instance)
+    if path is None:
         raise NotMadeError("The database has no identity, and so no index file.")
     try:
         stored = store.read(path, instance)
