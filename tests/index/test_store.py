@@ -43,12 +43,6 @@ from tests.made import opened
 
 
 @pytest.fixture
-def reloads():
-    with recorded_reloads() as causes:
-        yield causes
-
-
-@pytest.fixture
 def directory(tmp_path):
     """A directory that does not exist yet."""
     return tmp_path / "machine" / "index"

@@ -8,7 +8,6 @@ import os
 import secrets
 import shutil
 import signal
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 from tests import children, running, servers, web_servers
 from tests.live.test_web_servers import daemons
-from tests.load.storm import Storm, claim
+from tests.load.storm import Storm, claim, clients
 from tests.patient import OPTIONS
 
 pytestmark = [
@@ -123,21 +122,14 @@ def test_the_file_is_closed_to_other_users(machine):
     assert machine.file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_worker_that_replaces_another_begins_with_the_file(machine):
+@pytest.mark.parametrize(
+    "restart", [Machine.replace_worker, lambda machine: machine.service.restart()], ids=["worker", "service"]
+)
+def test_a_worker_that_starts_begins_with_the_file(machine, restart):
     provider = machine.storm.provider(VCPU=8)
     machine.use(provider, 0)
     reads = machine.reads
-    machine.replace_worker()
-    assert machine.storm.ask(*claim([provider])).status == 204
-    machine.use(provider, 1)
-    assert machine.reads == reads
-
-
-def test_a_restarted_service_begins_with_the_file(machine):
-    provider = machine.storm.provider(VCPU=8)
-    machine.use(provider, 0)
-    reads = machine.reads
-    machine.service.restart()
+    restart(machine)
     assert machine.storm.ask(*claim([provider])).status == 204
     machine.use(provider, 1)
     assert machine.reads == reads
@@ -168,27 +160,20 @@ def test_a_deleted_directory_is_written_again(machine):
 
 
 @contextlib.contextmanager
-def claiming(machine, clients=4):
+def claiming(machine):
     """Run clients that claim and then search, until the block ends; each search must show all claims of its client."""
-    done, differences = threading.Event(), []
+    differences = []
 
-    def send_requests():
+    def send_requests(is_done):
         provider, claims = machine.storm.provider(VCPU=1_000_000), 0
-        while not done.is_set():
+        while not is_done.is_set():
             assert machine.storm.ask(*claim([provider])).status == 204
             claims += 1
             if (used := machine.used(provider)) != claims:
                 differences.append((claims, used))
 
-    threads = [threading.Thread(target=send_requests) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
+    with clients(send_requests):
         yield
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
     assert differences == []
 
 

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import uuid
 from pathlib import Path
 
@@ -22,7 +21,7 @@ import pytest
 from tests import children, preloaded, servers, web_servers
 from tests.baremetal_clients import Clients, Commands, unique
 from tests.docs.run_by import blocks_of
-from tests.load.storm import Storm, claim, statuses
+from tests.load.storm import Storm, claim, clients, statuses
 
 pytestmark = [
     # Web servers do not depend on the kind of database.
@@ -246,24 +245,16 @@ RELOADS = {
 
 
 @contextlib.contextmanager
-def asking(storm, provider, clients=4):
+def asking(storm, provider):
     """Run clients that claim and read, one request after another, until the block ends."""
-    done = threading.Event()
 
-    def send_requests():
-        while not done.is_set():
+    def send_requests(is_done):
+        while not is_done.is_set():
             storm.ask(*claim([provider]))
             storm.ask("GET", f"/resource_providers/{provider}/usages")
 
-    threads = [threading.Thread(target=send_requests) for _ in range(clients)]
-    for thread in threads:
-        thread.start()
-    try:
+    with clients(send_requests):
         yield
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
 
 
 @pytest.mark.parametrize(("service", "reload"), RELOADS.values(), ids=RELOADS, indirect=["service"])

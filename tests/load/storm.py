@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import http.client
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,21 @@ from tests.caller import Answer
 
 #: No response: the connection was lost, or could not be opened.
 NONE = Answer(0, None)
+
+
+@contextlib.contextmanager
+def clients(work: Callable[[threading.Event], None], count: int = 4) -> Iterator[None]:
+    """Run the work in threads, which must end once the event is set: when the block ends."""
+    is_done = threading.Event()
+    threads = [threading.Thread(target=work, args=[is_done]) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        for thread in threads:
+            thread.join()
 
 
 class Call(NamedTuple):
