@@ -41,7 +41,8 @@ _FAILURE_PAUSE = 600.0
 
 def default_directory(state_path: str) -> Path:
     """Return the directory in memory of the user of this process, or one below ``state_path``."""
-    memory = Path("/dev/shm")
+    # Another user may own the directory below it, which ``IndexStore`` then refuses.
+    memory = Path("/dev/shm")  # nosec B108
     return memory / f"placement-{os.geteuid()}" if memory.is_dir() else Path(state_path, "index")
 
 
