@@ -15,6 +15,7 @@ from placement.db import database as databases
 from placement.db.database import Database
 from placement.db.schema import schema, tables
 from placement.db.upkeep import sweep
+from placement.index.live import LiveIndex
 
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed_extensions().values())
@@ -54,7 +55,7 @@ def empty_database() -> Database:
 
 def attach_extensions(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
-    extension.attach(database, configuration())
+    extension.attach(database, configuration(), LiveIndex(database))
     return database
 
 
@@ -108,7 +109,7 @@ def opened(
         if recorded and database.recorder is None:
             database.recorder = NoRecord()
         if history is not None:
-            database.recorder = type(database.recorder)(history, database)
+            database.recorder = type(database.recorder)(history, database, database.recorder.index)
         yield database
 
 

@@ -20,6 +20,8 @@ class SharedRun:
         #: The numbers of the last run begun and of the last run ended.
         self._begun = self._ended = 0
         self._failure: errors.Unavailable | None = None
+        #: The process and the thread of the present run; a forked child may reuse the number of the thread.
+        self._runner: tuple[int, int] | None = None
 
     @property
     def _lock(self) -> threading.Lock:
@@ -29,9 +31,13 @@ class SharedRun:
     def run(self) -> None:
         """Run the work, or wait for another thread's run that begins after this call.
 
+        A call by the work itself does nothing.
+
         Raises:
             DatabaseUnavailable, DatabaseBusy: The work raised it, and so does every thread that waited for the run.
         """
+        if self._runner == (os.getpid(), threading.get_ident()):
+            return
         begun = self._begun
         # Waiting for another thread's run is waiting for the database, so it also needs admission.
         with self._database.bulkhead.admit(), self._lock:
@@ -55,12 +61,15 @@ class SharedRun:
 
     def _run(self) -> None:
         self._begun += 1
+        self._runner = os.getpid(), threading.get_ident()
         try:
             self._work()
             self._failure = None
         except errors.Unavailable as failure:
             # All threads that waited for this run raise it, instead of trying one after the other.
             self._failure = failure
+        finally:
+            self._runner = None
         self._ended = self._begun
 
     def _raise_failure(self) -> None:

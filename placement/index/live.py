@@ -92,7 +92,10 @@ class LiveIndex:
 
     @signals.timed("index")
     def current(self) -> Snapshot:
-        """Return a snapshot of the current state, or raise DatabaseUnavailable or DatabaseBusy."""
+        """Return a snapshot of the current state, or raise DatabaseUnavailable or DatabaseBusy.
+
+        A write that is a part of a refresh, such as a release of expired leases, gets the snapshot before that write.
+        """
         self._shared.run()
         assert self._indexed is not None
         return self._indexed.snapshot

@@ -14,6 +14,7 @@ from placement.extension import Extension
 from placement.http.api import Api
 
 if TYPE_CHECKING:
+    from placement.index.live import LiveIndex
     from placement.metrics.instruments import Instruments, Subscription
 
 _PLACEMENT = [
@@ -93,10 +94,10 @@ def _schema() -> Addition:
     return Addition(TABLES)
 
 
-def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
+def _attach(database: Database, conf: cfg.ConfigOpts, index: LiveIndex | None, threads: int | None) -> None:
     from placement.extensions.v1.history import recorder
 
-    recorder.attach(database, conf, threads)
+    recorder.attach(database, conf, index, threads)
 
 
 def _sweep(database: Database) -> Sequence[Swept]:

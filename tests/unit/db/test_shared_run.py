@@ -116,6 +116,23 @@ def test_the_work_runs_again_after_an_internal_error():
     assert work.runs == 2
 
 
+def test_a_call_by_the_work_itself_does_nothing():
+    """Otherwise it would wait for itself: the work may write, and the maintenance after a write may need the work."""
+    runs = []
+
+    def work():
+        runs.append(1)
+        shared.run()
+
+    shared = shared_run(work)
+    for count in (1, 2):
+        thread = threading.Thread(target=shared.run, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+        assert len(runs) == count
+
+
 def test_try_run_runs_the_work_unless_another_thread_does(threads):
     work = Work({3: errors.DatabaseUnavailable()})
     shared = shared_run(work)

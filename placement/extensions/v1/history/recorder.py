@@ -25,6 +25,7 @@ from placement.extensions.v1.history import event, order, pruning, sampling
 from placement.extensions.v1.history.notes import EventNotes
 from placement.extensions.v1.history.tables import events
 from placement.extensions.v1.history.watch import EventWatch
+from placement.index.live import LiveIndex
 
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -57,15 +58,16 @@ def history_of(database: Database) -> EventHistory:
     return database.recorder
 
 
-def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
+def attach(database: Database, conf: cfg.ConfigOpts, index: LiveIndex | None, threads: int | None) -> None:
     """Attach a history with the options of ``[history]`` to a database.
 
     Args:
+        index: The index of the process; None for a command.
         threads: The number of threads that serve requests; None if unknown.
     """
     group = conf.history
     settings = HistorySettings(group.enabled, group.retention_days, group.max_events, group.max_undone_events)
-    history = EventHistory(settings, database)
+    history = EventHistory(settings, database, index)
     history.watch.max_waiting = _max_waiting(group.max_waiting_requests, threads)
     database.recorder = history
 
@@ -92,11 +94,13 @@ def remove_old_events(database: Database) -> list[Swept]:
 class EventHistory:
     """The history of a database.
 
-    A process that records no events still orders and prunes the events of other processes.
+    A process that records no events still orders and prunes the events of other processes.  A process without an
+    index takes no usage samples.
     """
 
-    def __init__(self, settings: HistorySettings, database: Database) -> None:
+    def __init__(self, settings: HistorySettings, database: Database, index: LiveIndex | None) -> None:
         self.settings = settings
+        self.index = index
         self._database = database
         self._ordering = SharedRun(database, lambda: order.assign_positions(database))
         self._maintained = threading.Lock()
@@ -135,8 +139,8 @@ class EventHistory:
             # Skip this if another thread is ordering: readers of events order them anyway, and nothing else needs it.
             ordered = self._ordering.try_run()
             self._prune_some()
-            if self.settings.enabled:
-                self._sample()
+            if self.settings.enabled and self.index is not None:
+                self._sample(self.index)
         finally:
             self._maintained.release()
         return ordered
@@ -153,10 +157,10 @@ class EventHistory:
         finally:
             self._maintained.release()
 
-    def _sample(self) -> None:
+    def _sample(self, index: LiveIndex) -> None:
         """Take the sample of the current interval.  A failure only leaves a gap in charts."""
         try:
-            sampling.take(self._database)
+            sampling.take(self._database, index)
         except Exception as error:
             LOG.warning("Cannot take a usage sample: %s", driver_errors.message(error))
 

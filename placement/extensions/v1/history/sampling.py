@@ -16,25 +16,30 @@ from placement.db.writes.transaction import Reading, Transaction
 from placement.extensions.v1.history import usage_samples as samples
 from placement.extensions.v1.history import usage_shares as shares
 from placement.extensions.v1.history.tables import usage_samples, usage_shares
+from placement.index.live import LiveIndex
 
 #: The time between two samples.
 INTERVAL = datetime.timedelta(minutes=10)
 
 
-def take(database: Database, at: datetime.datetime | None = None) -> None:
-    """Insert the sample of an interval and its shares, unless they exist.
+def take(database: Database, index: LiveIndex) -> None:
+    """Insert the sample of the current interval and its shares, unless they exist.
 
-    Args:
-        at: The beginning of the interval (naive, UTC); None for the current one.
+    The database would take a minute for the sums over a million hosts, so they are those of the index.
 
     Raises:
         Failure: As for ``Database.write``.
     """
-    at = at or beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
+    at = beginning(database.read(lambda db: db.execute(sa.select(CLOCK)).scalar_one()))
     if database.read(lambda db: _has_sample(db, at)):
         return
+    snapshot = index.current()
+    sample_rows = [
+        {"at": at, "resource_class": name, "capacity": sample.capacity, "used": sample.used}
+        for name, sample in samples.present_samples(snapshot, at).items()
+    ]
     # Compute the sums outside the write: on SQLite, all other writes would wait for them.
-    sample_rows, share_rows = database.snapshot(lambda db: (samples.present_rows(db, at), shares.present_rows(db, at)))
+    share_rows = database.read(lambda db: shares.present_shares(db, snapshot, at))
 
     def insert(db: Transaction) -> None:
         # If two processes insert it at once, one of them collides, retries, and finds the sample.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import sqlalchemy as sa
 
-from placement.db.schema.tables import allocations, inventories, resource_classes
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_samples
-from placement.objects import capacity
+from placement.index.column import Column
+from placement.index.snapshot import Snapshot
 
 #: Maximum capacity that is stored; extreme allocation ratios result in larger capacities.
 _MAX_CAPACITY = 2**62
@@ -85,34 +83,21 @@ def last_of_spans(
 # --- the present -----------------------------------------------------------------------------------------------------
 
 
-def present_rows(db: Reading, at: datetime.datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a sample of the present usage, one for each class with an inventory or an allocation."""
-    capacities: defaultdict[str, float] = defaultdict(float)
-    for row in db.execute(_INVENTORIES):
-        capacities[row.name] += capacity_of(row)
-    used = {row.name: int(row.used) for row in db.execute(_USED)}
-    samples = ((name, UsageSample.of_sums(at, capacities[name], used.get(name, 0))) for name in {**capacities, **used})
-    return [
-        {"at": at, "resource_class": name, "capacity": sample.capacity, "used": sample.used} for name, sample in samples
-    ]
+def present_samples(snapshot: Snapshot, at: datetime.datetime) -> dict[str, UsageSample]:
+    """Return the present usage as samples with a timestamp, by class; only classes with an inventory have one."""
+    samples = {}
+    for name, column in named_columns(snapshot):
+        totals = column.totals()
+        samples[name] = UsageSample.of_sums(at, totals.capacity, int(totals.used))
+    return samples
 
 
-def capacity_of(row: Any) -> float:
-    """Return the total capacity of a row: ``number`` inventories with equal ``INVENTORY_COLUMNS``."""
-    total: float = math.floor(capacity.capacity(row.total, row.reserved, row.allocation_ratio)) * row.number
-    return total
+def named_columns(snapshot: Snapshot) -> Iterator[tuple[str, Column]]:
+    """Yield the name and the column of each class with an inventory, but not of inconsistent rows without a class."""
+    for class_id, column in snapshot.columns.items():
+        name = snapshot.class_names.get(class_id)
+        if name is not None and len(column.inventories().slots):
+            yield name, column
 
 
-_I, _A, _C, _S = inventories.c, allocations.c, resource_classes.c, usage_samples.c
-#: The columns that determine a capacity.  Most inventories of a class are equal, so equal inventories are grouped.
-INVENTORY_COLUMNS = (_I.total, _I.reserved, _I.allocation_ratio)
-_INVENTORIES = (
-    sa.select(_C.name, *INVENTORY_COLUMNS, sa.func.count().label("number"))
-    .join_from(inventories, resource_classes, _C.id == _I.resource_class_id)
-    .group_by(_C.name, *INVENTORY_COLUMNS)
-)
-_USED = (
-    sa.select(_C.name, sa.func.sum(_A.used).label("used"))
-    .join_from(allocations, resource_classes, _C.id == _A.resource_class_id)
-    .group_by(_C.name)
-)
+_S = usage_samples.c

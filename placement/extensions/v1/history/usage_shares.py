@@ -14,27 +14,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import sqlalchemy as sa
 
-from placement.db.schema.tables import (
-    allocations,
-    consumers,
-    inventories,
-    placement_aggregates,
-    projects,
-    resource_classes,
-    resource_provider_aggregates,
-    resource_providers,
-)
+from placement.db.schema.tables import allocations, consumers, projects, resource_classes
 from placement.db.writes.transaction import Reading
 from placement.extensions.v1.history.tables import usage_shares
-from placement.extensions.v1.history.usage_samples import (
-    INVENTORY_COLUMNS,
-    UsageSample,
-    capacity_of,
-    of_class,
-    timestamps_between,
-)
+from placement.extensions.v1.history.usage_samples import UsageSample, named_columns, of_class, timestamps_between
+from placement.index.forest import Forest
+from placement.index.slots import Slots
+from placement.index.snapshot import Snapshot
 
 #: Maximum number of projects, and of aggregates, that a sample records for each class.
 MAX_SHARES = 20
@@ -105,8 +95,14 @@ def read_shares(
 # --- the present -----------------------------------------------------------------------------------------------------
 
 
-def present_rows(db: Reading, at: datetime.datetime) -> list[Mapping[str, Any]]:
-    """Return the rows of the shares of a present sample."""
+def present_shares(db: Reading, snapshot: Snapshot, at: datetime.datetime) -> list[Mapping[str, Any]]:
+    """Return the rows of the shares of a present sample.
+
+    Args:
+        db: The database, which alone knows the projects.
+        snapshot: The amounts of the aggregates.
+        at: The timestamp of the sample (naive, UTC).
+    """
     return [
         {
             "at": at,
@@ -119,7 +115,7 @@ def present_rows(db: Reading, at: datetime.datetime) -> list[Mapping[str, Any]]:
         }
         for dimension, by_class in (
             (Dimension.PROJECT, _by_project(db, at)),
-            (Dimension.AGGREGATE, _by_aggregate(db, at)),
+            (Dimension.AGGREGATE, _by_aggregate(snapshot, at)),
         )
         for resource_class, shares in by_class.items()
         for place, share in enumerate(heapq.nsmallest(MAX_SHARES, shares, key=_largest_first))
@@ -137,21 +133,56 @@ def _by_project(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageSh
     return by_class
 
 
-def _by_aggregate(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
-    capacities: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for row in db.execute(_INVENTORIES_BY_AGGREGATE):
-        capacities[row.resource_class, row.name] += capacity_of(row)
-    used = {(row.resource_class, row.name): int(row.used) for row in db.execute(_USED_BY_AGGREGATE)}
-    by_class: defaultdict[str, list[UsageShare]] = defaultdict(list)
-    for resource_class, name in {**capacities, **used}:
-        key = resource_class, name
-        sums = UsageSample.of_sums(at, capacities[key], used.get(key, 0))
-        by_class[resource_class].append(UsageShare(name, at, sums.used, sums.capacity))
+def _by_aggregate(snapshot: Snapshot, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
+    names, slots, numbers = _memberships(snapshot)
+    by_class = {}
+    for resource_class, column in named_columns(snapshot):
+        inventories = column.inventories()
+
+        def sums(amounts: npt.NDArray[np.float64]) -> list[float]:
+            by_slot = _with_trees(snapshot.forest, inventories.slots, amounts)  # noqa: B023
+            return np.bincount(numbers, by_slot[slots], len(names)).tolist()  # type: ignore[no-any-return]
+
+        counts = sums(np.ones(len(inventories.slots)))
+        amounts = zip(names, counts, sums(np.floor(inventories.capacity)), sums(inventories.used), strict=True)
+        by_class[resource_class] = [
+            UsageShare(name, at, sample.used, sample.capacity)
+            for name, count, capacity, used in amounts
+            if count
+            for sample in (UsageSample.of_sums(at, capacity, int(used)),)
+        ]
     return by_class
 
 
-_A, _P, _S, _M = allocations.c, resource_providers.c, usage_shares.c, resource_provider_aggregates.c
-_CLASS = resource_classes.c.name.label("resource_class")
+def _memberships(snapshot: Snapshot) -> tuple[list[str], Slots, Slots]:
+    """Return the uuids of the aggregates, and pairs of a slot and the number of an aggregate.
+
+    A root stands for its whole tree, so the pairs of other providers of the tree with the same aggregate are left out.
+    """
+    forest = snapshot.forest
+    names, sets = [*snapshot.aggregates], [members.slots() for members in snapshot.aggregates.values()]
+    slots = np.concatenate([np.empty(0, np.intp), *sets])
+    numbers = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
+    is_counted = forest.is_root[slots]
+    children = np.flatnonzero(~is_counted)
+    # Few aggregates contain children; only the roots in these are compared, because np.isin takes seconds for millions.
+    with_children = np.zeros(len(sets), dtype=np.bool_)
+    with_children[numbers[children]] = True
+    roots = np.flatnonzero(is_counted & with_children[numbers])
+    keys = forest.roots(slots) * len(sets) + numbers
+    is_counted[children] = ~np.isin(keys[children], keys[roots])
+    return names, slots[is_counted], numbers[is_counted]
+
+
+def _with_trees(forest: Forest, slots: Slots, amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return an amount for each slot: of the whole tree for a root, of the provider itself otherwise."""
+    by_slot = np.bincount(forest.roots(slots), amounts, forest.size).astype(np.float64)
+    is_child = ~forest.is_root[slots]
+    by_slot[slots[is_child]] = amounts[is_child]
+    return by_slot
+
+
+_A, _S = allocations.c, usage_shares.c
 
 # Sums are grouped by ids and joined with names afterwards, because grouping by text is slow.
 _PROJECT_SUMS = (
@@ -161,49 +192,9 @@ _PROJECT_SUMS = (
     .subquery("sums")
 )
 _USED_BY_PROJECT = (
-    sa.select(_CLASS, projects.c.external_id.label("name"), _PROJECT_SUMS.c.used)
+    sa.select(
+        resource_classes.c.name.label("resource_class"), projects.c.external_id.label("name"), _PROJECT_SUMS.c.used
+    )
     .join_from(_PROJECT_SUMS, resource_classes, resource_classes.c.id == _PROJECT_SUMS.c.resource_class_id)
     .join(projects, projects.c.id == _PROJECT_SUMS.c.project_id)
-)
-
-# Pairs of a provider and an aggregate.
-_MEMBERS = sa.union(
-    sa.select(_M.resource_provider_id, _M.aggregate_id),
-    sa.select(_P.id, _M.aggregate_id).join_from(
-        resource_providers, resource_provider_aggregates, _M.resource_provider_id == _P.root_provider_id
-    ),
-).subquery("members")
-_PROVIDER_SUMS = (
-    sa.select(_A.resource_provider_id, _A.resource_class_id, sa.func.sum(_A.used).label("used"))
-    .group_by(_A.resource_provider_id, _A.resource_class_id)
-    .subquery("sums")
-)
-
-
-def _by_member(*columns: sa.ColumnElement[Any], source: sa.FromClause, group: tuple[Any, ...] = ()) -> sa.Select[Any]:
-    """Return a statement that groups the rows of a source by class and aggregate.
-
-    Args:
-        columns: The sums and counts to select.
-        source: Inventories, or sums of allocations by provider.
-        group: Further columns to group by.
-    """
-    sums = (
-        sa.select(source.c.resource_class_id, _MEMBERS.c.aggregate_id, *columns)
-        .join_from(source, _MEMBERS, _MEMBERS.c.resource_provider_id == source.c.resource_provider_id)
-        .group_by(source.c.resource_class_id, _MEMBERS.c.aggregate_id, *group)
-        .subquery("by_member")
-    )
-    named = [column for column in sums.c if column.name not in ("resource_class_id", "aggregate_id")]
-    return (
-        sa.select(_CLASS, placement_aggregates.c.uuid.label("name"), *named)
-        .join_from(sums, resource_classes, resource_classes.c.id == sums.c.resource_class_id)
-        .join(placement_aggregates, placement_aggregates.c.id == sums.c.aggregate_id)
-        .where(placement_aggregates.c.uuid.is_not(None))
-    )
-
-
-_USED_BY_AGGREGATE = _by_member(sa.func.sum(_PROVIDER_SUMS.c.used).label("used"), source=_PROVIDER_SUMS)
-_INVENTORIES_BY_AGGREGATE = _by_member(
-    *INVENTORY_COLUMNS, sa.func.count().label("number"), source=inventories, group=INVENTORY_COLUMNS
 )

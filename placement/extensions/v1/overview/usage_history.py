@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime
 
 from placement.extensions.v1.history import usage_shares
-from placement.extensions.v1.history.usage_samples import UsageSample
+from placement.extensions.v1.history.usage_samples import UsageSample, present_samples
 from placement.extensions.v1.history.usage_shares import Dimension, Shares
 from placement.http.request import Request
-from placement.index.snapshot import Snapshot
 
 
 def samples_over_time(
@@ -32,8 +31,9 @@ def samples_over_time(
     """
     samples = req.read(lambda db: UsageSample.read(db, since, until, limit, resource_class))
     if present:
-        for name, sample in _present_samples(req.index.current(), resource_class, req.now()).items():
-            samples.setdefault(name, []).append(sample)
+        for name, sample in present_samples(req.index.current(), req.now()).items():
+            if resource_class in (None, name):
+                samples.setdefault(name, []).append(sample)
     return dict(sorted(samples.items()))
 
 
@@ -62,15 +62,3 @@ def shares_over_time(
     """
     limit = usage_shares.timestamps_per_class(limit, classes)
     return req.read(lambda db: usage_shares.read_shares(db, by, since, until, limit, resource_class))
-
-
-def _present_samples(snapshot: Snapshot, resource_class: str | None, now: datetime.datetime) -> dict[str, UsageSample]:
-    """Return the present usage as samples, by class."""
-    samples = {}
-    for class_id, column in snapshot.columns.items():
-        name = snapshot.class_names.get(class_id)
-        if name is None or resource_class not in (None, name) or not len(column.inventories().slots):
-            continue
-        totals = column.totals()
-        samples[name] = UsageSample.of_sums(now, totals.capacity, int(totals.used))
-    return samples

@@ -6,6 +6,7 @@ import datetime
 import itertools
 import logging
 import random
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,8 +18,11 @@ from placement.extensions.v1.history import sampling
 from placement.extensions.v1.history.recorder import HistorySettings
 from placement.extensions.v1.history.tables import event_order, events, usage_samples
 from placement.index.live import LiveIndex
+from placement.objects.claims import leases
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests.clock import PATIENCE
+from tests.db import lease
 from tests.db.extensions.event_rows import key
 from tests.db.in_process import placement
 from tests.made import opened
@@ -170,7 +174,7 @@ def test_several_processes_take_one_sample_of_an_interval(database):
 
 def take_elsewhere(url):
     with opened(url) as other:
-        sampling.take(other)
+        sampling.take(other, other.recorder.index)
 
 
 def test_a_process_that_records_no_history_takes_no_samples(database):
@@ -195,7 +199,7 @@ def test_a_sample_that_cannot_be_taken_is_logged(database, caplog):
     fill(database)
     database.write(lambda db: db.execute(sa.text("DROP TABLE usage_samples")))
     with caplog.at_level(logging.WARNING):
-        database.recorder._sample()
+        database.recorder.maintain()
     assert "Cannot take a usage sample" in caplog.text
 
 
@@ -215,6 +219,27 @@ def test_the_writes_of_maintenance_start_no_further_maintenance(database, monkey
     assert len(orders) == 1
     database.recorder.maintain()
     assert len(orders) == 2
+
+
+def test_a_refresh_of_the_index_that_releases_leases_can_take_the_sample(database, monkeypatch):
+    """The sample uses the same index, as it was before the release."""
+    service, host, consumer = placement(database), key(1), key(1001)
+    assert service("POST", "/resource_providers", 39, {"uuid": host, "name": host}).status == 200
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    assert service("PUT", f"/resource_providers/{host}/inventories", 39, body).status == 200
+    owner = {"project_id": "red", "user_id": "ann", "consumer_generation": None, "consumer_type": "INSTANCE"}
+    body = {"allocations": {host: {"resources": {"VCPU": 4}}}, **owner}
+    assert service("PUT", f"/allocations/{consumer}", 39, body).status == 204
+    database.write(lambda db: leases.extend(db, consumer, 3600))
+    lease.expire(database, consumer)
+    database.write(lambda db: db.execute(sa.delete(usage_samples)))
+    monkeypatch.setattr(feed.Writer, "maintenance_due", lambda _: True)
+    refresh = threading.Thread(target=database.recorder.index.current, daemon=True)
+    refresh.start()
+    refresh.join(PATIENCE)
+    assert not refresh.is_alive()
+    assert database.recorder.index.recent(PATIENCE).totals()["VCPU"].used == 0
+    assert [sample for (_, name), sample in stored_samples(database).items() if name == "VCPU"] == [(4, 4)]
 
 
 @pytest.mark.parametrize("timestamp", ["2026-11-23T18:30:00", "2026-11-23T18:39:59.999999"])

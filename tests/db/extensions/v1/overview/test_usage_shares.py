@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import random
 
 import pytest
 import sqlalchemy as sa
@@ -80,7 +81,7 @@ def service(database):
 
 @pytest.mark.every_database
 def test_a_project_share_is_the_usage_of_its_consumers(database, service):
-    sampling.take(database)
+    sampling.take(database, database.recorder.index)
     assert shares(service, "project") == {
         "DISK_GB": [("red", 7, None)],
         "VCPU": [("blue", 9, None), ("red", 5, None)],
@@ -90,21 +91,40 @@ def test_a_project_share_is_the_usage_of_its_consumers(database, service):
 
 @pytest.mark.every_database
 def test_an_aggregate_share_is_the_usage_and_capacity_of_its_providers(database, service):
-    sampling.take(database)
+    sampling.take(database, database.recorder.index)
     assert shares(service, "aggregate") == {
         "DISK_GB": [(RACK, 7, 100), (ZONE, 7, 100)],
         "VCPU": [(ZONE, 13, 20), (RACK, 9, 16), (ROW, 4, 4)],
     }
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_each_provider_counts_once_in_each_aggregate_of_its_own_or_of_its_root(database, seed):
+    chance = random.Random(seed)
+    service, aggregates, parents, sums = placement(database), (RACK, ZONE, ROW), {}, {}
+    own = {number: {name for name in aggregates if chance.random() < 0.4} for number in range(1, 16)}
+    for number, names in own.items():
+        parent = parents[number] = chance.choice([None, *parents])
+        total = chance.choice((0, 3, 10))
+        create_provider(service, number, key(parent) if parent else None, names, **({"VCPU": total} if total else {}))
+        root = number
+        while parents[root] is not None:
+            root = parents[root]
+        for name in own[number] | own[root] if total else ():
+            sums[name] = sums.get(name, 0) + total
+    sampling.take(database, database.recorder.index)
+    recorded = shares(service, "aggregate").get("VCPU", [])
+    assert {name: capacity for name, _, capacity in recorded} == sums
+
+
 def test_without_by_there_are_no_shares(database, service):
-    sampling.take(database)
+    sampling.take(database, database.recorder.index)
     assert service("GET", "/v1/usage").body.keys() == {"classes"}
 
 
 def test_only_the_largest_shares_are_recorded(database, service, monkeypatch):
     monkeypatch.setattr(usage_shares, "MAX_SHARES", 1)
-    sampling.take(database)
+    sampling.take(database, database.recorder.index)
     assert shares(service, "project")["VCPU"] == [("blue", 9, None)]
     assert shares(service, "aggregate")["VCPU"] == [(ZONE, 13, 20)]
 
@@ -135,7 +155,7 @@ def usage_of_shares(service, query):
 
 
 def test_shares_are_removed_with_the_samples(database, service):
-    sampling.take(database)
+    sampling.take(database, database.recorder.index)
 
     def timestamps():
         return set(database.read(lambda db: db.execute(sa.select(table.c.at))).scalars())
