@@ -8,6 +8,7 @@ import random
 import pytest
 import sqlalchemy as sa
 
+from placement.db.schema.tables import inventories
 from placement.extensions.v1.history import sampling, usage_shares
 from placement.extensions.v1.history.tables import usage_samples
 from placement.extensions.v1.history.tables import usage_shares as table
@@ -105,13 +106,15 @@ def test_each_provider_counts_once_in_each_aggregate_of_its_own_or_of_its_root(d
     own = {number: {name for name in aggregates if chance.random() < 0.4} for number in range(1, 16)}
     for number, names in own.items():
         parent = parents[number] = chance.choice([None, *parents])
-        total = chance.choice((0, 3, 10))
+        total = chance.choice((0, 3, 5))
         create_provider(service, number, key(parent) if parent else None, names, **({"VCPU": total} if total else {}))
         root = number
         while parents[root] is not None:
             root = parents[root]
         for name in own[number] | own[root] if total else ():
-            sums[name] = sums.get(name, 0) + total
+            sums[name] = sums.get(name, 0) + int(total * 1.5)
+    # Each capacity is rounded down before they are added.
+    database.write(lambda db: db.execute(sa.update(inventories).values(allocation_ratio=1.5)))
     sampling.take(database, database.recorder.index)
     recorded = shares(service, "aggregate").get("VCPU", [])
     assert {name: capacity for name, _, capacity in recorded} == sums
