@@ -16,7 +16,7 @@ search.  Claims and changes of inventories are made by another connection, one b
 percentile, the median, the 99th percentile and the maximum.
 
 ``--before`` names another checkout, such as ``git worktree add DIRECTORY HEAD~1``.  It is measured in the same run, in
-alternation; the ratio of this checkout to the other is that of the medians.  Consumers and writers are not removed.
+alternation; the ratio of this checkout to the other is that of the medians.  Feed writers and larger inventories remain.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from placement.db.writes.transaction import Transaction
 from placement.index.store import default_directory
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
+from placement.objects.claims.release import release
 from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
@@ -167,6 +168,7 @@ class Writers:
         if not uuids:
             raise SystemExit("no provider has VCPU: fill the database with bench/fill.py")
         self._hosts = itertools.cycle(uuids)
+        self._consumers: list[str] = []
 
     def add(self, count: int) -> int:
         """Add feed writers up to ``count``, each with a change of no provider; return the number of writers."""
@@ -181,8 +183,13 @@ class Writers:
 
     def claim(self) -> None:
         """Claim one VCPU of a host for a new consumer."""
-        claims = [Claim(str(uuid.uuid4()), {next(self._hosts): {"VCPU": 1}}, Owner("bench", "bench"))]
+        self._consumers.append(str(uuid.uuid4()))
+        claims = [Claim(self._consumers[-1], {next(self._hosts): {"VCPU": 1}}, Owner("bench", "bench"))]
         self._database.write(lambda db: ClaimSet(db, claims).place())
+
+    def release(self) -> None:
+        """Release all claims."""
+        self._database.write(lambda db: release(db, self._consumers))
 
     def add_vcpu(self) -> None:
         """Increase the VCPU of a host by one."""
@@ -244,6 +251,7 @@ def main() -> None:
             measure(table, "after a change of an inventory", workers, 50, writers.add_vcpu)
         for worker in workers:
             worker.end()
+        writers.release()
 
 
 if __name__ == "__main__":
