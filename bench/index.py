@@ -16,7 +16,8 @@ search.  Claims and changes of inventories are made by another connection, one b
 percentile, the median, the 99th percentile and the maximum.
 
 ``--before`` names another checkout, such as ``git worktree add DIRECTORY HEAD~1``.  It is measured in the same run, in
-alternation; the ratio of this checkout to the other is that of the medians.  Feed writers and larger inventories remain.
+alternation; the ratio of this checkout to the other is that of the medians.  Feed writers and larger inventories
+remain.
 """
 
 from __future__ import annotations
