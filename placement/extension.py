@@ -64,8 +64,9 @@ class Extension:
         metrics: A function that creates its metrics, and returns the events that change them, each with a listener.
         schema: A function that returns its tables, and the data that ``db release`` would lose.
         attach: A callback for each database that a process opens for requests or commands, before its first write.  It
-            takes the database, the configuration, the index (None in commands), and the number of threads that serve
-            requests (None if unknown, as in commands).
+            takes the database, the configuration, and the number of threads that serve requests (None if unknown, as in
+            commands).
+        start: A callback with the database and the index of the service, before its first request.
         swept: A function for ``placement-manage db sweep`` that removes obsolete rows and returns their numbers.
         greeting: A function that returns text for ``placement-serve`` to print at start, given the configuration and
             the URL; it may be empty.
@@ -83,7 +84,8 @@ class Extension:
     checks: Callable[[], Sequence[Check]] = tuple
     metrics: Callable[[Instruments], Iterable[Subscription]] | None = None
     schema: Callable[[], Addition] | None = None
-    attach: Callable[[Database, cfg.ConfigOpts, LiveIndex | None, int | None], None] | None = None
+    attach: Callable[[Database, cfg.ConfigOpts, int | None], None] | None = None
+    start: Callable[[Database, LiveIndex], None] | None = None
     swept: Callable[[Database], Sequence[Swept]] | None = None
     greeting: Callable[[cfg.ConfigOpts, str], str] | None = None
     demonstration: Callable[[Database, WSGIApplication], None] | None = None
@@ -156,13 +158,11 @@ def additions(conf: cfg.ConfigOpts) -> tuple[Addition, ...]:
     return additions_of(enabled(conf))
 
 
-def attach(
-    database: Database, conf: cfg.ConfigOpts, index: LiveIndex | None = None, threads: int | None = None
-) -> None:
+def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None) -> None:
     """Attach the enabled extensions to an opened database, or raise cfg.Error."""
     for extension in enabled(conf):
         if extension.attach:
-            extension.attach(database, conf, index, threads)
+            extension.attach(database, conf, threads)
 
 
 def forget_disabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:

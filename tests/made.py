@@ -55,8 +55,15 @@ def empty_database() -> Database:
 
 def attach_extensions(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
-    extension.attach(database, configuration(), LiveIndex(database))
+    extension.attach(database, configuration())
+    _set_index(database)
     return database
+
+
+def _set_index(database: Database) -> None:
+    """Let the recorder of the extension v1 use an index, as in a service."""
+    if database.recorder is not None:
+        database.recorder.index = LiveIndex(database)  # type: ignore[attr-defined]
 
 
 class NoNotes:
@@ -109,7 +116,8 @@ def opened(
         if recorded and database.recorder is None:
             database.recorder = NoRecord()
         if history is not None:
-            database.recorder = type(database.recorder)(history, database, database.recorder.index)
+            database.recorder = type(database.recorder)(history, database)
+            _set_index(database)
         yield database
 
 

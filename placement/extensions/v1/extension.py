@@ -94,10 +94,16 @@ def _schema() -> Addition:
     return Addition(TABLES)
 
 
-def _attach(database: Database, conf: cfg.ConfigOpts, index: LiveIndex | None, threads: int | None) -> None:
+def _attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
     from placement.extensions.v1.history import recorder
 
-    recorder.attach(database, conf, index, threads)
+    recorder.attach(database, conf, threads)
+
+
+def _start(database: Database, index: LiveIndex) -> None:
+    from placement.extensions.v1.history import recorder
+
+    recorder.history_of(database).index = index
 
 
 def _sweep(database: Database) -> Sequence[Swept]:
@@ -114,5 +120,6 @@ EXTENSION = Extension(
     metrics=_metrics,
     schema=_schema,
     attach=_attach,
+    start=_start,
     swept=_sweep,
 )

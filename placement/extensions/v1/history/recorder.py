@@ -58,16 +58,15 @@ def history_of(database: Database) -> EventHistory:
     return database.recorder
 
 
-def attach(database: Database, conf: cfg.ConfigOpts, index: LiveIndex | None, threads: int | None) -> None:
+def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None) -> None:
     """Attach a history with the options of ``[history]`` to a database.
 
     Args:
-        index: The index of the process; None for a command.
         threads: The number of threads that serve requests; None if unknown.
     """
     group = conf.history
     settings = HistorySettings(group.enabled, group.retention_days, group.max_events, group.max_undone_events)
-    history = EventHistory(settings, database, index)
+    history = EventHistory(settings, database)
     history.watch.max_waiting = _max_waiting(group.max_waiting_requests, threads)
     database.recorder = history
 
@@ -98,9 +97,10 @@ class EventHistory:
     index takes no usage samples.
     """
 
-    def __init__(self, settings: HistorySettings, database: Database, index: LiveIndex | None) -> None:
+    def __init__(self, settings: HistorySettings, database: Database) -> None:
         self.settings = settings
-        self.index = index
+        #: The index of the process; None in commands.
+        self.index: LiveIndex | None = None
         self._database = database
         self._ordering = SharedRun(database, lambda: order.assign_positions(database))
         self._maintained = threading.Lock()

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
+from placement import deploy, extension
 from placement.db import feed
 from placement.db.schema.tables import allocations, inventories, provider_changes, resource_providers
 from placement.extensions.v1.history import sampling
@@ -21,6 +22,7 @@ from placement.index.live import LiveIndex
 from placement.objects.claims import leases
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
+from tests import web
 from tests.clock import PATIENCE
 from tests.db import lease
 from tests.db.extensions.event_rows import key
@@ -175,6 +177,17 @@ def test_several_processes_take_one_sample_of_an_interval(database):
 def take_elsewhere(url):
     with opened(url) as other:
         sampling.take(other, other.recorder.index)
+
+
+def test_a_service_takes_samples_and_a_command_does_not(database):
+    fill(database)
+    with opened(database.url) as other:
+        extension.attach(other, web.configuration())
+        other.recorder.maintain()
+        assert stored_samples(database) == {}
+        deploy.loadapp(web.configuration(), other)
+        other.recorder.maintain()
+    assert {name for _, name in stored_samples(database)} == {*CLASSES}
 
 
 def test_a_process_that_records_no_history_takes_no_samples(database):
