@@ -11,13 +11,13 @@ The database should be filled by ``fill.py`` and have no running service.  A wor
 - the *restarted worker* starts after both have ended, and is used for everything below.
 
 The time of a first search begins when the application is loaded, and includes the connection to the database.  Memory
-is what the first search adds to the private memory of the process.  The time of a refresh is a part of that of the
-search.  Claims and changes of inventories are made by another connection, one before each search.  Times are the 10th
+is what the first search adds to the private memory of the process.  The time of a search includes the refresh.
+Claims and changes of inventories are made by another connection, one before each search.  Times are the 10th
 percentile, the median, the 99th percentile and the maximum.
 
 ``--before`` names another checkout, such as ``git worktree add DIRECTORY HEAD~1``.  It is measured in the same run, in
-alternation; the ratio of this checkout to the other is that of the medians.  Feed writers and larger inventories
-remain.
+alternation; the ratio is the median of this checkout divided by the median of the other.  Afterwards the database still
+contains the added feed writers and the larger inventories.
 """
 
 from __future__ import annotations

@@ -111,9 +111,7 @@ def loadapp(
     database.bulkhead = Bulkhead(_max_database_threads(conf.placement_database.max_threads, threads))
     _observe(database, conf)
     index = LiveIndex(database, conf.placement.index_verify_interval, index_store(conf))
-    for declaration in extension.enabled(conf):
-        if declaration.start:
-            declaration.start(database, index)
+    extension.start(database, conf, index)
     application = assemble(Service(conf, database, _policy(conf), index, apis(conf)), layers)
     names = ", ".join(declaration.name for declaration in extension.enabled(conf)) or "none"
     LOG.info("Placement %s starts with Python %s; extensions: %s.", package.version(), platform.python_version(), names)

@@ -165,6 +165,13 @@ def attach(database: Database, conf: cfg.ConfigOpts, threads: int | None = None)
             extension.attach(database, conf, threads)
 
 
+def start(database: Database, conf: cfg.ConfigOpts, index: LiveIndex) -> None:
+    """Start the enabled extensions with the database and the index of a service."""
+    for extension in enabled(conf):
+        if extension.start:
+            extension.start(database, index)
+
+
 def forget_disabled(conf: cfg.ConfigOpts) -> tuple[Extension, ...] | None:
     """Unregister the options of disabled extensions from a configuration that has been read.
 

@@ -15,7 +15,6 @@ from placement.db import database as databases
 from placement.db.database import Database
 from placement.db.schema import schema, tables
 from placement.db.upkeep import sweep
-from placement.index.live import LiveIndex
 
 #: The tables of all extensions.
 ADDITIONS = extension.additions_of(extension.installed_extensions().values())
@@ -56,14 +55,7 @@ def empty_database() -> Database:
 def attach_extensions(database: Database) -> Database:
     """Return the database, once the extensions are attached to it."""
     extension.attach(database, configuration())
-    _set_index(database)
     return database
-
-
-def _set_index(database: Database) -> None:
-    """Let the recorder of the extension v1 use an index, as in a service."""
-    if database.recorder is not None:
-        database.recorder.index = LiveIndex(database)  # type: ignore[attr-defined]
 
 
 class NoNotes:
@@ -117,7 +109,6 @@ def opened(
             database.recorder = NoRecord()
         if history is not None:
             database.recorder = type(database.recorder)(history, database)
-            _set_index(database)
         yield database
 
 

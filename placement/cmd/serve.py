@@ -29,6 +29,7 @@ from placement import deploy, extension, log, package
 from placement.cmd import program
 from placement.db.engine import dialects
 from placement.errors import StartError
+from placement.index.live import LiveIndex
 from placement.middleware.allowed_hosts import allowed_hosts
 from placement.middleware.mount import Mount
 
@@ -208,6 +209,7 @@ def _serve(conf: cfg.ConfigOpts, listener: socket.socket, arguments: argparse.Na
         if not demonstrations:
             raise StartError(f"{DEMO} requires the extension loading: add it to [extensions]enabled.")
         with program.connected(conf) as database:
+            extension.start(database, conf, LiveIndex(database))  # for the usage samples of the past
             for demonstrate in demonstrations:
                 demonstrate(database, application)
     server = waitress.create_server(

@@ -184,9 +184,10 @@ _PLACEMENT = [
         "index_directory",
         help="The directory of the index files. The workers of this host share one file for each database, and a "
         "worker that starts reads it instead of the database. The directory must belong to the user of the service, "
-        "be closed to writes of others, and should be in memory; it is created if it does not exist. If unset, it is "
-        "/dev/shm/placement- followed by the user id, or $state_path/index on a host without /dev/shm. If it cannot "
-        "be used, each worker keeps the index in its own memory.",
+        "must not be writable by its group or by other users, and should be in memory; it is created if it does not "
+        "exist. If unset, it is /dev/shm/placement- followed by the user id, or $state_path/index on a host without "
+        "/dev/shm. If it cannot be used, each worker keeps the index in its own memory, logs a warning, and tries "
+        "again after ten minutes.",
     ),
     cfg.IntOpt(
         "index_verify_interval",

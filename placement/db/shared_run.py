@@ -28,16 +28,17 @@ class SharedRun:
         """The lock of this process: a forked child must not wait for a lock that a thread of its parent held."""
         return self._locks.setdefault(os.getpid(), threading.Lock())
 
+    @property
+    def is_running_here(self) -> bool:
+        """Whether the calling thread is running the work, and so must not call ``run``."""
+        return self._runner == (os.getpid(), threading.get_ident())
+
     def run(self) -> None:
         """Run the work, or wait for another thread's run that begins after this call.
-
-        A call by the work itself does nothing.
 
         Raises:
             DatabaseUnavailable, DatabaseBusy: The work raised it, and so does every thread that waited for the run.
         """
-        if self._runner == (os.getpid(), threading.get_ident()):
-            return
         begun = self._begun
         # Waiting for another thread's run is waiting for the database, so it also needs admission.
         with self._database.bulkhead.admit(), self._lock:

@@ -21,7 +21,7 @@
     position         the position of a reader in the change feed
     refresh          a snapshot brought up to date with its database
     array_file       a file of arrays
-    store            the file that the workers of a machine share
+    store            the file that the workers of a host share
     memory           the memory of the process
     live             the current snapshot of a process
     consumer_counts  the number of consumers on each provider

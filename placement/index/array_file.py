@@ -86,7 +86,7 @@ def read(path: Path) -> tuple[Arrays, dict[str, Any]]:
         except TypeError:  # the buffer is too small
             raise UnusableFileError("it is too short") from None
         if zlib.crc32(_bytes(array)) != array_checksum:
-            raise UnusableFileError(f"its column {name} is damaged")
+            raise UnusableFileError(f"its array {name} is damaged")
         arrays[name] = array
     return arrays, document["facts"]
 

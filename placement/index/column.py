@@ -102,7 +102,7 @@ class Totals(NamedTuple):
 class _Rows:
     """Inventories as arrays.  Row n belongs to slot n if they are dense, and to the n-th of ``slots`` if sparse."""
 
-    __slots__ = ("_totals", "available", "fields", "has_units", "slots")
+    __slots__ = ("_sums", "available", "fields", "has_units", "slots")
 
     def __init__(self, fields: Fields, available: Available, slots: Slots | None) -> None:
         self.fields = fields
@@ -110,7 +110,7 @@ class _Rows:
         self.available = available
         self.slots = slots
         self.has_units = _have_units(fields)
-        self._totals: Totals | None = None
+        self._sums: npt.NDArray[np.float64] | None = None
 
     def __len__(self) -> int:
         return len(self.fields[0])
@@ -134,11 +134,11 @@ class _Rows:
             return slots, None
         return positions_in(self.slots, slots)
 
-    def totals(self) -> Totals:
+    def sums(self) -> npt.NDArray[np.float64]:
         """Return the sums; computed once, since the rows outlive many snapshots."""
-        if self._totals is None:
-            self._totals = _totals(self.fields)
-        return self._totals
+        if self._sums is None:
+            self._sums = _sums(self.fields)
+        return self._sums
 
 
 def _have_units(fields: Fields) -> bool:
@@ -166,9 +166,12 @@ def _fits(amount: int, available: Available, units: Sequence[npt.NDArray[Any]]) 
     return fitting
 
 
-def _totals(fields: Fields) -> Totals:
-    capacity, used, *_, reserved, _ = fields  # the fields of ABSENT summed here are 0
-    return Totals(float(np.floor(capacity).sum()), float(used.sum()), float(reserved.sum()))
+def _sums(fields: Fields) -> npt.NDArray[np.float64]:
+    """Return the sums of ``Totals``, the number of inventories, and the sum of the absolute capacities."""
+    capacity, used, *_, reserved, ratio = fields  # the fields of ABSENT summed here are 0
+    capacity = np.floor(capacity)
+    count = np.count_nonzero(ratio != ABSENT.allocation_ratio)
+    return np.array([capacity.sum(), used.sum(), reserved.sum(), count, np.abs(capacity).sum()])
 
 
 class Column:
@@ -316,15 +319,23 @@ class Column:
         slots: Slots = inventories.slots[~rule.within_capacity(0, inventories.used, inventories.capacity)]
         return slots
 
+    @property
+    def has_inventories(self) -> bool:
+        """Whether any provider has inventory in the class."""
+        return bool(self._sums()[3])
+
     def totals(self) -> Totals:
         """Return the sums over all providers."""
-        totals = self._rows.totals()
+        return Totals(*self._sums()[:3].tolist())
+
+    def _sums(self) -> npt.NDArray[np.float64]:
+        sums = self._rows.sums()
         if not len(self._changed_slots):
-            return totals
+            return sums
+        if sums[-1] > _EXACT:
+            return _sums(self.inventories()[1:])  # a difference of such sums would lose small amounts
         before = Column(self._rows, self._changed_slots[:0], _NO_ROWS)._values(self._changed_slots)
-        # Exact: all numbers are whole.
-        changes = zip(totals, _totals(tuple(before)), _totals(self._changes), strict=True)
-        return Totals(*(total - old + new for total, old, new in changes))
+        return sums - _sums(tuple(before)) + _sums(self._changes)  # exact: all numbers are whole
 
     def usage(self) -> tuple[Slots, npt.NDArray[np.int64]]:
         """Return slots and their usages; the usage of all other slots is 0."""

@@ -35,8 +35,8 @@ LOCK_TIME_LIMIT = 60.0
 _RENEWAL_INTERVAL = 1.0
 #: Seconds until the next attempt after a failure.
 _FAILURE_PAUSE = 600.0
-#: The arrays are renewed if more rows have changed than this constant, and than one for every _PROVIDERS_PER_CHANGE
-#: providers.
+#: The arrays are renewed if the number of changed rows exceeds _MIN_CHANGES, and the number of providers divided by
+#: _PROVIDERS_PER_CHANGE.
 _MIN_CHANGES = 2000
 _PROVIDERS_PER_CHANGE = 32
 #: Ages at which a file is replaced, so that a worker that starts can follow the feed from its position: the feed keeps
@@ -50,7 +50,7 @@ class LiveIndex:
 
     The snapshot that ``current`` returns includes every commit of any process before the call: once a worker has
     responded to a client's write, the client finds the write at every other worker (linearizability).  The first call
-    reads the index file of the machine, or the whole database.
+    reads the index file of the host, or the whole database.
 
     Expired leases are released first, so that their resources are free in the snapshot.  Some are left if there are
     many (``has_leases_left``), or if other transactions have locked them; all are left if the database accepts no
@@ -63,7 +63,7 @@ class LiveIndex:
         Args:
             database: The database of the providers.
             verify_interval: Seconds within which the whole index is compared once with the database; 0 disables this.
-            store: The files that the workers of a machine share; None if each keeps the index in its own memory.
+            store: The files that the workers of a host share; None if each keeps the index in its own memory.
         """
         self._database = database
         self._verify_interval = verify_interval
@@ -74,8 +74,8 @@ class LiveIndex:
         self._renewal: threading.Thread | None = None
         self._renewing_process = 0
         self._next_renewal = 0.0
-        #: The result of the thread, which the next refresh uses, and the number of readings of the database at its
-        #: beginning.  The result is wrong if the database was read later, because the index differed.
+        #: The result of the thread, which the next refresh uses, and the value of ``_readings`` when the thread began.
+        #: If the database has been read since, because the index differed from it, the result is discarded.
         self._renewed: tuple[Indexed, int] | None = None
         self._readings = 0
         self._shared = SharedRun(database, self._refresh)
@@ -94,11 +94,16 @@ class LiveIndex:
     def current(self) -> Snapshot:
         """Return a snapshot of the current state, or raise DatabaseUnavailable or DatabaseBusy.
 
-        A write that is a part of a refresh, such as a release of expired leases, gets the snapshot before that write.
+        The caller must not be a part of a refresh (``is_refreshing``).
         """
         self._shared.run()
         assert self._indexed is not None
         return self._indexed.snapshot
+
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether the calling thread is refreshing the index, for example in a write that releases expired leases."""
+        return self._shared.is_running_here
 
     def recent(self, age: float) -> Snapshot:
         """Return a snapshot that was current at most ``age`` seconds ago, for an optimistic claim."""
@@ -141,6 +146,8 @@ class LiveIndex:
             is_behind = self._leases.is_behind
         self.has_leases_left = is_behind
         self._current_at = current_at
+        if before is not None and self._indexed.base is not before.base:
+            self.consumers.rebase(self._indexed.snapshot)
         _publish(time.perf_counter() - began, self._indexed, before)
         self._renew()
 
@@ -163,10 +170,13 @@ class LiveIndex:
         if indexed is None:
             self._verified_at = time.monotonic()
             return self._load("start")
+        if self._renewed is not None:
+            # Before a comparison: in a large cloud, a worker with few searches makes one with each of them.
+            return self._follow(indexed)
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
-        if not self._found_changes and self._renewed is None:
+        if not self._found_changes:
             # Usually nothing has changed; one statement shows that.
             position = self._database.read(Position.now)
             if position.follows(indexed.position) and position.newest == indexed.position.newest:
@@ -193,7 +203,6 @@ class LiveIndex:
         if readings == self._readings:
             try:
                 newer = self._database.snapshot(lambda db: follow(db, renewed))
-                self.consumers.rebase(newer.snapshot)
             except FollowError as error:
                 # Another worker may have read a newer state than this one can, from another server of the database.
                 LOG.info("The renewed index is not used: %s.", error)
@@ -221,14 +230,14 @@ class LiveIndex:
         memory.release()
         return indexed
 
-    # --- reading all providers: from the file of the machine, or from the database ---
+    # --- reading all providers: from the file of the host, or from the database ---
 
     def _reload(self, error: FollowError) -> Indexed:
         LOG.log(logging.ERROR if error.cause == "out_of_step" else logging.INFO, "%s: reloading the index.", error)
         return self._load(error.cause)
 
     def _load(self, cause: signals.ReloadCause) -> Indexed:
-        """Load the index from the file, or from the database; meanwhile the other workers of the machine wait."""
+        """Load the index from the file, or from the database; meanwhile the other workers of the host wait."""
         instance = self._database.read(Position.now).instance
         indexed = self._load_file(instance)
         if indexed is None:
@@ -272,14 +281,18 @@ class LiveIndex:
         """Begin to write a new file, or to read the file that another worker has written, if that is due."""
         indexed = self._indexed
         assert indexed is not None
-        if time.monotonic() < self._next_renewal or self._is_renewing():
+        if self._renewed is not None or time.monotonic() < self._next_renewal or self._is_renewing():
             return
         self._next_renewal = time.monotonic() + _RENEWAL_INTERVAL
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
             self._renewing_process = os.getpid()
             self._renewal = threading.Thread(target=self._run_renewal, args=[indexed, self._readings], daemon=True)
-            self._renewal.start()
+            try:
+                self._renewal.start()
+            except RuntimeError as error:  # the limit of threads
+                LOG.warning("The arrays of the index cannot be renewed; the next attempt is in ten minutes: %s.", error)
+                self._next_renewal = time.monotonic() + _FAILURE_PAUSE
 
     def _is_renewing(self) -> bool:
         # In a child that was forked during a renewal, the thread does not run, but may seem to.

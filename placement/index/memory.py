@@ -16,8 +16,8 @@ _LARGEST_KEPT = 4 * 2**20
 def release() -> None:
     """Return freed memory to the system, and exclude the present objects from collections of cyclic garbage.
 
-    The objects that exist after a load are not garbage, but each collection scans them: in a large response, that took
-    two thirds of the time.
+    The objects that exist after a load are not garbage, but each collection scans them: they took two thirds of the
+    time of a large response.
     """
     gc.collect()
     gc.freeze()
@@ -28,7 +28,7 @@ def release() -> None:
 def trim() -> None:
     """Return freed memory to the system.
 
-    The arrays of a large cloud are freed after they were written to a file, but glibc keeps most of them for later: 450
+    The arrays of a large cloud are freed once they are written to a file, but glibc keeps most of them for later: 450
     MB for a million hosts, which no later array of this process needs.
     """
     with contextlib.suppress(AttributeError, OSError):  # another C library

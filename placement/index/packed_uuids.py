@@ -72,7 +72,7 @@ def unpack_one(high: int, low: int) -> str:
 
 
 def hashes(packed: PackedUuids) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit hash of each uuid, of both halves, because sequential uuids share one."""
+    """Return a 64-bit hash of each uuid, computed from both halves: sequential uuids have one half in common."""
     return packed[:, 0] * np.uint64(_FACTOR) + packed[:, 1]
 
 

@@ -1,9 +1,9 @@
-"""The index of a machine: a file that every worker maps (docs/adr/0055).
+"""The index of a host: a file that every worker maps (docs/adr/0055).
 
 The file contains the arrays of a snapshot, and its position in the change feed.  A worker that begins with the file
-follows the feed from this position.  Another database, a restored backup, lost commits and age each make that
-impossible, so they need no checks in the file.  A file is never changed: a new one replaces it, and mappings
-of the old one remain valid.
+follows the feed from this position.  After a restored backup, lost commits or a long time that is impossible, and the
+worker reads the database; so the file needs no checks for them.  A file is never changed: a new one replaces it, and
+mappings of the old one remain valid.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class IndexStore:
         """Return the index in the file of a database, or None if there is no file that can be used.
 
         Args:
-            instance: The identity of the database's feed; None if it has lost it.
+            instance: The identity of the database's feed; None if the database has no identity.
         """
         path = self._path(instance)
         if path is None:
@@ -166,7 +166,8 @@ class IndexStore:
     def _pause(self, error: Exception) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
         LOG.warning(
-            "The directory %s is not used for the index for ten minutes; this worker keeps it in its own memory: %s.",
+            "The directory %s is not used for the index: %s. This worker keeps the index in its own memory, and tries "
+            "the directory again after ten minutes.",
             *(self._directory, error),
         )
 
@@ -174,10 +175,11 @@ class IndexStore:
         """Delete files that have not been written for an hour, such as those of other databases."""
         assert self._directory is not None
         oldest = time.time() - MAX_GAP.total_seconds()
-        for path in filter(lambda path: _OWN_FILE.fullmatch(path.name), self._directory.iterdir()):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < oldest:
-                    path.unlink()
+        with contextlib.suppress(OSError):  # the directory cannot be listed, or another process has deleted it
+            for path in [path for path in self._directory.iterdir() if _OWN_FILE.fullmatch(path.name)]:
+                with contextlib.suppress(OSError):
+                    if path.stat().st_mtime < oldest:
+                        path.unlink()
 
 
 def read(path: Path, instance: str | None) -> Indexed:
@@ -197,7 +199,7 @@ def read(path: Path, instance: str | None) -> Indexed:
             raise array_file.UnusableFileError("it belongs to another database or release")
         return Base(arrays, _names(facts), _position(facts)).to_index()
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise array_file.UnusableFileError(f"its contents are not those of this release: {error!r}") from error
+        raise array_file.UnusableFileError(f"this release cannot interpret its contents: {error!r}") from error
 
 
 def _facts(base: Base) -> dict[str, Any]:
@@ -238,7 +240,9 @@ def _try_lock(descriptor: int, wait: float, meanwhile: Callable[[], object]) -> 
             if time.monotonic() >= until:
                 return False
             if not is_waiting:
-                LOG.info("Waiting for another worker of this host, which is reading the database.")
+                LOG.info(
+                    "Waiting for another worker of this host, which is reading the database or writing the index file."
+                )
                 is_waiting = True
             meanwhile()
             time.sleep(_LOCK_INTERVAL)

@@ -58,6 +58,7 @@ def check(column: Column, model: Model, order: list[int]) -> None:
     check_fitting(column, model)
     assert rows_of(column.inventories()) == model
     assert column.inventories().slots.tolist() == slots.tolist()
+    assert column.has_inventories is bool(model)
     for chosen in (order, [slot for slot in order if slot in model]):
         inventories = column.inventories_of(np.array(chosen, dtype=np.intp))
         assert inventories.slots.tolist() == [slot for slot in chosen if slot in model]
@@ -128,6 +129,18 @@ def test_a_changed_column_equals_one_built_from_scratch(dense: bool, data: st.Da
     for version, expected in versions:
         check(version, expected, order)
         check(built(expected, SIZE, dense=len(expected) * 8 >= SIZE), expected, order)
+
+
+@pytest.mark.parametrize("huge", [{0: 1e30}, {0: 1e30, 2: -1e30}], ids=["one", "two with a sum of zero"])
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+def test_sums_are_exact_after_a_huge_capacity_has_changed(dense: bool, huge: dict[int, float]) -> None:
+    usual = Amounts(100.0, 0.0, 1, 100, 1, 100, 0, 1.0)
+    model = dict.fromkeys(range(4), usual)
+    changes = {
+        slot: usual._replace(capacity=capacity, allocation_ratio=capacity / 100) for slot, capacity in huge.items()
+    }
+    column = built(model | changes, SIZE, dense=dense)
+    assert column.with_inventories(dict.fromkeys(huge, usual)).totals().capacity == 400
 
 
 @given(st.dictionaries(st.integers(0, SIZE - 1), some_amounts(), min_size=1, max_size=4))

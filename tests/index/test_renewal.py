@@ -27,6 +27,7 @@ import sqlalchemy as sa
 
 from placement.db.engine.bulkhead import Bulkhead
 from placement.db.schema.tables import resource_providers
+from placement.db.upkeep import standard
 from placement.index import array_file, live
 from placement.index.position import MAX_GAP
 from placement.index.refresh import Base, load_index
@@ -105,6 +106,23 @@ def test_a_worker_renews_the_file_after_changes(database, directory, renewing, r
     assert set(before.by_uuid) == {"first"}
     assert reloads == ["start"]
     assert files(directory, "new") == []
+
+
+def test_a_worker_that_compares_at_each_search_uses_its_renewed_arrays(database, directory, renewing):
+    """In a large cloud, a worker with few searches compares a part of the index at each of them."""
+    create(database, "first")
+    index = worker(database, directory)
+    index._verify_interval = 1e-9
+    search(index)
+    create(database, "second", "third", "fourth", "fifth")
+    search(index)
+    (file,) = files(directory)
+    old = inode_of(file)
+    for _ in range(3):
+        after = search(index)
+        assert inode_of(file) == old
+    assert after.changes == 0
+    check(index, database)
 
 
 def test_few_changes_are_no_reason_to_renew(database, directory, renewing):
@@ -264,6 +282,22 @@ def test_a_failed_renewal_is_logged_and_not_repeated_at_once(database, directory
     assert caplog.text.count("ZeroDivisionError") == 1
 
 
+def test_a_search_succeeds_if_no_thread_can_be_started(database, directory, renewing, caplog, monkeypatch):
+    create(database, "first")
+    index = worker(database, directory)
+    search(index)
+    create(database, "second", "third", "fourth", "fifth")
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limit:
+        limit.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            check(index, database)
+    assert caplog.text.count("can't start new thread") == 1
+
+
 def test_counts_of_consumers_keep_no_old_file(database, directory, renewing):
     """Otherwise the memory of the old file would not be freed."""
     create(database, "first")
@@ -274,6 +308,19 @@ def test_counts_of_consumers_keep_no_old_file(database, directory, renewing):
     mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if str(directory) in line]
     assert [line for line in mapped if line.endswith("(deleted)")] == []
     assert mapped
+    assert index.consumers.counts_of(index.current()).sum() == counts.sum()
+
+
+def test_counts_of_consumers_keep_no_file_of_a_database_that_was_replaced(database, directory):
+    create(database, "first")
+    index = worker(database, directory)
+    counts = index.consumers.counts_of(index.current()).copy()
+    old = files(directory)
+    standard.renew(database)
+    index.current()
+    (file,) = {*files(directory)} - {*old}
+    mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if str(directory) in line}
+    assert mapped == {str(file)}
     assert index.consumers.counts_of(index.current()).sum() == counts.sum()
 
 

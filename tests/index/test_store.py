@@ -1,4 +1,4 @@
-"""A worker begins with the file of its machine; a file or a directory that cannot be used is as if there were none."""
+"""A worker begins with the file of its host, and ignores a file or a directory that cannot be used."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("spoil", UNFIT.values(), ids=UNFIT)
-def test_an_unusable_file_is_as_if_there_were_none(database, file, spoil, reloads, log):
+def test_an_unusable_file_is_ignored(database, file, spoil, reloads, log):
     spoil(file, database)
     index = worker(database, file.parent)
     check(index, database)
@@ -362,7 +362,7 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE)
-def test_an_unusable_directory_is_as_if_there_were_none(database, writer, tmp_path, make, reloads, log):
+def test_an_unusable_directory_is_not_used(database, writer, tmp_path, make, reloads, log):
     directory = make(tmp_path / "directory")
     before = sorted(tmp_path.rglob("*"))
     index = worker(database, directory)
@@ -404,7 +404,7 @@ def base(database, writer):
 
 
 @pytest.mark.parametrize("below", ["", "below"])
-def test_a_read_only_directory_is_as_if_there_were_none(base, own_directory, below, log):
+def test_a_read_only_directory_is_not_used(base, own_directory, below, log):
     own_directory.chmod(0o500)
     index_store, instance = IndexStore(own_directory / below), base.position.instance
     with unprivileged():
@@ -419,7 +419,7 @@ def test_a_read_only_directory_is_as_if_there_were_none(base, own_directory, bel
     assert [*own_directory.iterdir()] == []
 
 
-def test_a_file_that_cannot_be_read_is_as_if_there_were_none(base, own_directory, log):
+def test_an_unreadable_file_is_ignored(base, own_directory, log):
     instance = base.position.instance
     with unprivileged():
         IndexStore(own_directory).save(base)
@@ -431,6 +431,15 @@ def test_a_file_that_cannot_be_read_is_as_if_there_were_none(base, own_directory
         assert contents(index_store.save(base).snapshot) == contents(base.to_index().snapshot)
         assert index_store.load(instance) is not None
     assert len(log()) == 1, log()
+
+
+def test_a_directory_that_cannot_be_listed_is_used(base, own_directory, log):
+    own_directory.chmod(0o300)
+    with unprivileged():
+        index_store = IndexStore(own_directory)
+        assert contents(index_store.save(base).snapshot) == contents(base.to_index().snapshot)
+        assert index_store.load(base.position.instance) is not None
+    assert log() == []
 
 
 def test_a_directory_is_tried_again_after_a_pause(base, tmp_path, log, monkeypatch):
@@ -490,7 +499,7 @@ def search_on_a_full_disk(url, directory):
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-def test_a_full_disk_is_as_if_there_were_no_directory(database, writer, directory):
+def test_with_a_full_disk_the_index_stays_in_memory(database, writer, directory):
     unshare = ["unshare", "-Urm"]
     if (
         not shutil.which("unshare")
@@ -556,7 +565,7 @@ def test_one_worker_at_a_time_holds_the_lock_of_a_database(base, directory):
         assert is_locked
 
 
-def test_a_file_system_without_locks_is_as_if_there_were_no_directory(database, writer, directory, log, monkeypatch):
+def test_on_a_file_system_without_locks_the_index_stays_in_memory(database, writer, directory, log, monkeypatch):
     def refuse(*_):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 

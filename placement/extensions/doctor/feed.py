@@ -86,8 +86,9 @@ def index_file(subject: Subject) -> Iterator[Finding]:
         raise NotMadeError("The database has no identity, and so no index file.")
     try:
         stored = store.read(path, instance)
-    except FileNotFoundError as reason:
-        raise NotMadeError(f"There is no index file in {path.parent}: {reason.strerror}.") from None
+    except FileNotFoundError:
+        advice = "Run this command on a host of the service, as its user."
+        raise NotMadeError(f"There is no index file in {path.parent}. {advice}") from None
     except PermissionError as reason:
         raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
     except (OSError, UnusableFileError) as reason:
@@ -101,7 +102,7 @@ def index_file(subject: Subject) -> Iterator[Finding]:
         places = subject.database.snapshot(lambda db: _differences(db, stored))
     except FollowError as reason:
         yield info(
-            f"The index file is too old: {reason}. The next worker that starts reads the database and replaces it.",
+            f"The index file cannot be brought up to date: {reason}. The next worker that starts replaces it.",
             (str(path),),
         )
         return

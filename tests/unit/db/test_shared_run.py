@@ -116,21 +116,17 @@ def test_the_work_runs_again_after_an_internal_error():
     assert work.runs == 2
 
 
-def test_a_call_by_the_work_itself_does_nothing():
-    """Otherwise it would wait for itself: the work may write, and the maintenance after a write may need the work."""
-    runs = []
+def test_only_the_thread_of_the_run_is_running_the_work(threads):
+    inside = []
 
     def work():
-        runs.append(1)
-        shared.run()
+        inside.append((shared.is_running_here, threads.submit(lambda: shared.is_running_here).result(PATIENCE)))
 
     shared = shared_run(work)
-    for count in (1, 2):
-        thread = threading.Thread(target=shared.run, daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-        assert len(runs) == count
+    assert not shared.is_running_here
+    shared.run()
+    assert inside == [(True, False)]
+    assert not shared.is_running_here
 
 
 def test_try_run_runs_the_work_unless_another_thread_does(threads):

@@ -139,7 +139,8 @@ class EventHistory:
             # Skip this if another thread is ordering: readers of events order them anyway, and nothing else needs it.
             ordered = self._ordering.try_run()
             self._prune_some()
-            if self.settings.enabled and self.index is not None:
+            # Not during a refresh of the index, for which every search waits.
+            if self.settings.enabled and self.index is not None and not self.index.is_refreshing:
                 self._sample(self.index)
         finally:
             self._maintained.release()

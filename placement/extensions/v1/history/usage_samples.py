@@ -96,7 +96,7 @@ def named_columns(snapshot: Snapshot) -> Iterator[tuple[str, Column]]:
     """Yield the name and the column of each class with an inventory, but not of inconsistent rows without a class."""
     for class_id, column in snapshot.columns.items():
         name = snapshot.class_names.get(class_id)
-        if name is not None and len(column.inventories().slots):
+        if name is not None and column.has_inventories:
             yield name, column
 
 

@@ -95,12 +95,14 @@ def read_shares(
 # --- the present -----------------------------------------------------------------------------------------------------
 
 
-def present_shares(db: Reading, snapshot: Snapshot, at: datetime.datetime) -> list[Mapping[str, Any]]:
+def present_shares(
+    projects: Mapping[str, list[UsageShare]], snapshot: Snapshot, at: datetime.datetime
+) -> list[Mapping[str, Any]]:
     """Return the rows of the shares of a present sample.
 
     Args:
-        db: The database, which alone knows the projects.
-        snapshot: The amounts of the aggregates.
+        projects: The shares of all projects, by class.
+        snapshot: The snapshot, for the sums by aggregate.
         at: The timestamp of the sample (naive, UTC).
     """
     return [
@@ -114,7 +116,7 @@ def present_shares(db: Reading, snapshot: Snapshot, at: datetime.datetime) -> li
             "used": share.used,
         }
         for dimension, by_class in (
-            (Dimension.PROJECT, _by_project(db, at)),
+            (Dimension.PROJECT, projects),
             (Dimension.AGGREGATE, _by_aggregate(snapshot, at)),
         )
         for resource_class, shares in by_class.items()
@@ -126,7 +128,8 @@ def _largest_first(share: UsageShare) -> tuple[int, int, str]:
     return -share.used, -(share.capacity or 0), share.name
 
 
-def _by_project(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
+def by_project(db: Reading, at: datetime.datetime) -> Mapping[str, list[UsageShare]]:
+    """Return the present shares of all projects, by class."""
     by_class: defaultdict[str, list[UsageShare]] = defaultdict(list)
     for row in db.execute(_USED_BY_PROJECT):
         by_class[row.resource_class].append(UsageShare(row.name, at, int(row.used)))
@@ -157,7 +160,7 @@ def _by_aggregate(snapshot: Snapshot, at: datetime.datetime) -> Mapping[str, lis
 def _memberships(snapshot: Snapshot) -> tuple[list[str], Slots, Slots]:
     """Return the uuids of the aggregates, and pairs of a slot and the number of an aggregate.
 
-    A root stands for its whole tree, so the pairs of other providers of the tree with the same aggregate are left out.
+    A root represents its whole tree, so the pairs of other providers of the tree with the same aggregate are left out.
     """
     forest = snapshot.forest
     names, sets = [*snapshot.aggregates], [members.slots() for members in snapshot.aggregates.values()]

@@ -12,6 +12,7 @@ from placement.db.schema.tables import inventories
 from placement.extensions.v1.history import sampling, usage_shares
 from placement.extensions.v1.history.tables import usage_samples
 from placement.extensions.v1.history.tables import usage_shares as table
+from placement.index.live import LiveIndex
 from tests.db.extensions.event_rows import key
 from tests.db.in_process import placement
 
@@ -82,7 +83,7 @@ def service(database):
 
 @pytest.mark.every_database
 def test_a_project_share_is_the_usage_of_its_consumers(database, service):
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
     assert shares(service, "project") == {
         "DISK_GB": [("red", 7, None)],
         "VCPU": [("blue", 9, None), ("red", 5, None)],
@@ -92,7 +93,7 @@ def test_a_project_share_is_the_usage_of_its_consumers(database, service):
 
 @pytest.mark.every_database
 def test_an_aggregate_share_is_the_usage_and_capacity_of_its_providers(database, service):
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
     assert shares(service, "aggregate") == {
         "DISK_GB": [(RACK, 7, 100), (ZONE, 7, 100)],
         "VCPU": [(ZONE, 13, 20), (RACK, 9, 16), (ROW, 4, 4)],
@@ -115,19 +116,19 @@ def test_each_provider_counts_once_in_each_aggregate_of_its_own_or_of_its_root(d
             sums[name] = sums.get(name, 0) + int(total * 1.5)
     # Each capacity is rounded down before they are added.
     database.write(lambda db: db.execute(sa.update(inventories).values(allocation_ratio=1.5)))
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
     recorded = shares(service, "aggregate").get("VCPU", [])
     assert {name: capacity for name, _, capacity in recorded} == sums
 
 
 def test_without_by_there_are_no_shares(database, service):
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
     assert service("GET", "/v1/usage").body.keys() == {"classes"}
 
 
 def test_only_the_largest_shares_are_recorded(database, service, monkeypatch):
     monkeypatch.setattr(usage_shares, "MAX_SHARES", 1)
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
     assert shares(service, "project")["VCPU"] == [("blue", 9, None)]
     assert shares(service, "aggregate")["VCPU"] == [(ZONE, 13, 20)]
 
@@ -158,7 +159,7 @@ def usage_of_shares(service, query):
 
 
 def test_shares_are_removed_with_the_samples(database, service):
-    sampling.take(database, database.recorder.index)
+    sampling.take(database, LiveIndex(database))
 
     def timestamps():
         return set(database.read(lambda db: db.execute(sa.select(table.c.at))).scalars())
