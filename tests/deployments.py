@@ -58,6 +58,8 @@ class Deployment:
             target = self.root / source.relative_to(FILES / name)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(self._here(source.read_text()))
+            if target.name == "placement.conf":
+                target.write_text(f"{target.read_text()}\n[placement]\nindex_directory = {self.root}/index\n")
             target.chmod(0o755 if target.suffix == ".sh" else 0o644)
         if os.geteuid() == 0:
             subprocess.run(["chown", "-Rh", "nobody", self.root], check=True)

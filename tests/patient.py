@@ -10,6 +10,7 @@ import sys
 from placement import extension
 from placement.db.engine import dialects, timeouts
 from placement.db.writes import attempt, retry
+from placement.index import live
 from tests.children import PATIENCE
 
 #: The options: no request is refused because of a delayed server (tests/live/test_blocked.py tests that).
@@ -20,6 +21,7 @@ LIMITS = (
     *((module, "LOCK_TIMEOUT", int(PATIENCE)) for module in (timeouts, dialects, attempt)),
     (timeouts, "_IDLE_TRANSACTION", int(PATIENCE)),
     (retry, "_RETRY_PERIOD", PATIENCE),
+    (live, "LOCK_TIME_LIMIT", PATIENCE),
 )
 
 

@@ -45,7 +45,7 @@ def write(path: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
         descriptions[name] = (array.dtype.str, array.shape, offset, zlib.crc32(_bytes(array)))
         offset = _align(offset + array.nbytes)
     header = orjson.dumps({"facts": facts, "arrays": descriptions})
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open(descriptor, "wb") as file:
         file.write(_HEAD.pack(_MAGIC, len(header), zlib.crc32(header)) + header)
         start = _align(_HEAD.size + len(header))

@@ -52,9 +52,6 @@ class SlotSets(Mapping[str, SlotSet]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __contains__(self, name: object) -> bool:
-        return bool(self._changed[name]) if name in self._changed else name in self._numbers  # type: ignore[index]
-
     def with_changes(self, sets: Mapping[str, SlotSet]) -> SlotSets:
         """Return the sets with some replaced."""
         return SlotSets(self._arrays, self._numbers, {**self._changed, **sets})

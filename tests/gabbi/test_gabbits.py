@@ -29,7 +29,7 @@ from gabbi import handlers, suitemaker
 from oslo_config import cfg
 
 from placement import conf, deploy, extension
-from tests import apis, ironic, reply_conformance, running, servers
+from tests import apis, children, ironic, reply_conformance, running, servers
 
 HERE = pathlib.Path(__file__).parent
 DIRECTORY = HERE.parent.parent / "gabbits"
@@ -167,6 +167,7 @@ def application(database, gabbit):
     configuration.set_override("auth_strategy", "noauth2", group="api")
     configuration.set_override("connection", str(database.engine.url), group="placement_database")
     configuration.set_override("sync_on_startup", True, group="placement_database")
+    configuration.set_override("index_directory", str(children.run_directory() / "index"), group="placement")
     for group in enabled_groups(gabbit):
         configuration.set_override("enabled", True, group=group)
     configuration([], project=conf.PROJECT, default_config_files=[])

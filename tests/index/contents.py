@@ -40,6 +40,10 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         assert len(available) == size
         assert all(available[slot] == column.amounts(slot).available for slot in slots)
 
+    for trait in snapshot.trait_ids:
+        has_members = any(trait in snapshot.provider(slot).traits for slot in slots)
+        assert (trait in snapshot.traits) == (snapshot.traits.get(trait) is not None) == has_members
+
     forest = snapshot.forest
     all_slots = np.array(slots, dtype=np.intp)
     return {
@@ -78,6 +82,7 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
         "aggregates": {name: in_set(snapshot.in_aggregate(name)) for name in snapshot.aggregates},
         "alive": in_mask(forest.alive),
         "roots": in_mask(forest.is_root),
+        "lone": in_mask(forest.is_lone),
         "children": uuids(forest.children),
         "classes": dict(snapshot.class_names),
         "trait ids": {trait: snapshot.trait_ids[trait] for trait in snapshot.traits},

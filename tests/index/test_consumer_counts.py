@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from placement.db import batches
 from placement.db.schema.tables import allocations, resource_providers
+from placement.index import build, live
 from placement.index.live import LiveIndex
 from placement.objects import usage
 from placement.objects.claims import release
@@ -19,6 +20,7 @@ from placement.objects.consumer import Owner
 from placement.objects.inventory import Inventory
 from placement.objects.locked_provider import LockedProvider
 from tests import servers
+from tests.index.machine import search
 from tests.index.writes import Writer
 from tests.made import opened
 from tests.run_length import LONG
@@ -178,3 +180,18 @@ def claim(database, provider, amount=1, **amounts):
     amounts_by_provider = {provider: amounts or {"VCPU": amount}}
     database.write(lambda db: ClaimSet(db, [Claim(consumer, amounts_by_provider, OWNER)]).place())
     return consumer
+
+
+def test_the_counts_equal_the_database_after_renewals(database, monkeypatch):
+    """New arrays have other slots, and fewer."""
+    monkeypatch.setattr(live, "_MIN_CHANGES", 3)
+    monkeypatch.setattr(live, "_RENEWAL_INTERVAL", 0)
+    monkeypatch.setattr(build, "SPARE_SLOTS", 1)
+    writer, index, renewals = Writer(database, random.Random(5)), LiveIndex(database), set()
+    for _ in range(60):
+        for _ in range(4):
+            writer.write()
+        search(index)
+        renewals.add(index._renewal)
+        assert count_consumers(index) == database.read(count_distinct)
+    assert len(renewals) > 9

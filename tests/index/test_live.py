@@ -25,7 +25,7 @@ from placement.db.schema.tables import allocations, change_writers, feed_instanc
 from placement.db.upkeep import standard
 from placement.index import live
 from placement.index.live import LiveIndex
-from placement.index.refresh import load_index
+from placement.index.refresh import Base, load_index
 from placement.objects.claims.claim import Claim
 from placement.objects.claims.claim_set import ClaimSet
 from placement.objects.consumer import Owner
@@ -80,7 +80,16 @@ def test_a_database_that_answers_each_statement_of_a_long_load_is_not_stalled(da
         if not clock.is_watched_here():
             clock.advance(timeout / 5)
 
+    def slowly(step):
+        def work(*arguments):
+            clock.advance(0.7 * timeout)
+            return step(*arguments)
+
+        return work
+
     sa.event.listen(database.reading_engine, "before_cursor_execute", slow)
+    monkeypatch.setattr(Base, "build", slowly(Base.build))
+    monkeypatch.setattr(Base, "to_index", slowly(Base.to_index))
     with ThreadPoolExecutor() as threads:
         loading = threads.submit(LiveIndex(database).current)
         clock.wait_for_step()

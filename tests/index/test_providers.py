@@ -68,7 +68,7 @@ def check(providers: Providers, model: dict[int, ChangedProvider | None]) -> Non
     slots = np.array(sorted(present), dtype=np.intp)
     assert providers.slots().tolist() == slots.tolist()
     assert sorted(providers.free_slots()) == sorted(model.keys() - present.keys())
-    for id_ in range(-1, 75):
+    for id_ in (*range(-1, 75), 2**31 - 1):
         assert providers.slot_of_id(id_) == {other.id: slot for slot, other in present.items()}.get(id_)
     for uuid in (*UUIDS, str(UUID(int=3 << 64))):
         assert providers.slot_of_uuid(uuid) == {other.uuid: slot for slot, other in present.items()}.get(uuid)

@@ -19,6 +19,7 @@ class InFile(PlacementFixture):
         super()._configure_placement(conf_fixture)
         url = f"sqlite:///{self.directory}/placement.sqlite"
         conf_fixture.config(connection=url, group="placement_database")
+        conf_fixture.config(index_directory=f"{self.directory}/index", group="placement")
 
 
 def main():

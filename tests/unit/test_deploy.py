@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +18,7 @@ from placement.errors import StartError
 from placement.extension import Extension
 from placement.http.endpoint import endpoint
 from placement.http.response import ok
+from placement.index.store import default_directory
 from placement.routes import PLACEMENT
 from tests import closed, web
 
@@ -44,6 +47,20 @@ TABLE = {"/": {"GET": show_user}, "/well": {"GET": show_user}, "/conflict": {"GE
 @pytest.fixture(scope="module")
 def app():
     return web.service(TABLE)
+
+
+# --- the index files ---
+
+
+def test_index_files_are_in_memory_by_default_if_there_is_a_directory_in_memory(monkeypatch):
+    def path(**options):
+        return deploy.index_store(web.configuration(placement__index_directory=None, **options)).path("x")
+
+    assert path() is None, "a database in memory"
+    options = {"placement_database__connection": "sqlite:////var/placement.sqlite"}
+    assert path(**options) == Path(f"/dev/shm/placement-{os.geteuid()}/x.1.index")
+    monkeypatch.setattr(Path, "is_dir", lambda _: False)
+    assert default_directory("/var/lib/placement") == Path("/var/lib/placement/index")
 
 
 # --- the layers ---

@@ -63,6 +63,7 @@ def start(directory, section, name, strategy="noauth2"):
             "max_retries": "0",
         },
         "api": {"auth_strategy": strategy},
+        "placement": {"index_directory": f"{directory}/index"},
     }
     groups.setdefault(section, {})[name] = ""
     lines = (f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in groups[group].items()) for group in groups)
