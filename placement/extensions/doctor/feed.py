@@ -87,8 +87,7 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     try:
         stored = store.read(path, instance)
     except FileNotFoundError:
-        advice = "Run this command on a host of the service, as its user."
-        raise NotMadeError(f"There is no index file in {path.parent}. {advice}") from None
+        raise NotMadeError(f"There is no index file in {path.parent}.") from None
     except PermissionError as reason:
         raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
     except (OSError, UnusableFileError) as reason:

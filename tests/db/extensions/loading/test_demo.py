@@ -8,10 +8,11 @@ import itertools
 import pytest
 import sqlalchemy as sa
 
-from placement import deploy
+from placement import deploy, extension
 from placement.db import feed
 from placement.db.schema.tables import OURS, metadata
 from placement.extensions.loading import demo
+from placement.index.live import LiveIndex
 from tests import caller, servers, web
 from tests.made import opened
 
@@ -31,6 +32,7 @@ def demonstration(url):
     connection = {"placement_database__connection": url, "placement_database__sync_on_startup": True}
     application = deploy.loadapp(web.configuration(baremetal__enabled=True, **connection))
     with opened(url) as database:
+        extension.start(database, web.configuration(), LiveIndex(database))
         demo.fill(database, application)
     return caller.inside(application)
 
