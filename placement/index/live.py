@@ -101,6 +101,11 @@ class LiveIndex:
         return self._indexed.snapshot
 
     @property
+    def problem(self) -> str | None:
+        """The reason why the directory of the index files is not used at present; None if no reason is known."""
+        return self._store.problem
+
+    @property
     def is_refreshing(self) -> bool:
         """Whether the calling thread is refreshing the index, for example in a write that releases expired leases."""
         return self._shared.is_running_here
@@ -260,10 +265,12 @@ class LiveIndex:
         if stored is None:
             return None
         try:
-            return self._database.snapshot(lambda db: follow(db, stored))
+            indexed = self._database.snapshot(lambda db: follow(db, stored))
         except FollowError as error:
             LOG.info("The index file is not used: %s.", error)
             return None
+        LOG.info("Use the index file, with %d providers.", len(indexed.snapshot))
+        return indexed
 
     def _read(self, cause: signals.ReloadCause, is_locked: bool) -> Indexed:
         """Return the index of the database, in a new file if this worker has locked it."""

@@ -53,6 +53,7 @@ class IndexStore:
         """Use a directory, which is created if it does not exist; None for no files."""
         self._directory = directory
         self._disabled_until = 0.0
+        self._problem = ""
         #: The file that was read last, as ``_version`` identifies it.
         self._read_version: tuple[int, int] | None = None
 
@@ -71,8 +72,10 @@ class IndexStore:
         except FileNotFoundError:
             return None
         except (OSError, array_file.UnusableFileError) as error:
-            LOG.warning("The index file %s is not used: %s.", path, error)
-            return None
+            reason = _reason(error)
+        # After the handler, because oslo.log appends the exception that is being handled.
+        LOG.warning("The index file %s is not used: %s.", path, reason)
+        return None
 
     def has_changed(self, instance: str | None) -> bool:
         """Whether there is a file of the database that this worker has not read."""
@@ -83,6 +86,11 @@ class IndexStore:
             return _version(path) != self._read_version
         except OSError:
             return False
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why the directory is not used at present; None if no reason is known."""
+        return self._problem if time.monotonic() < self._disabled_until else None
 
     def is_usable(self, instance: str | None) -> bool:
         """Whether a file of the database can be written, as far as is known."""
@@ -103,12 +111,14 @@ class IndexStore:
                 stored, self._read_version = read(new, instance), _version(new)
                 new.replace(path)
             except (OSError, array_file.UnusableFileError) as error:
-                self._pause(error)
+                failure = error
                 with contextlib.suppress(OSError):
                     new.unlink(missing_ok=True)
             else:
+                LOG.info("Wrote the index file %s.", path)
                 self._delete_old_files()
                 return stored._replace(position=base.position)
+            self._pause(failure)
         return base.to_index()
 
     @contextlib.contextmanager
@@ -125,7 +135,7 @@ class IndexStore:
         """
         path = self._path(instance)
         with contextlib.ExitStack() as stack:
-            is_locked = False
+            is_locked, failure = False, None
             try:
                 if path is not None:
                     descriptor = os.open(path.with_suffix(".lock"), _LOCK_FLAGS, 0o600)
@@ -136,7 +146,9 @@ class IndexStore:
                         # Closing would not unlock it if a child was forked meanwhile, which has the file open, too.
                         stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
             except OSError as error:  # among others, that of a file system without locks
-                self._pause(error)
+                failure = error
+            if failure is not None:
+                self._pause(failure)
             yield is_locked
 
     def path(self, instance: str | None) -> Path | None:
@@ -150,25 +162,23 @@ class IndexStore:
         path = self.path(instance)
         if path is None or time.monotonic() < self._disabled_until:
             return None
-        directory = path.parent
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = directory.lstat()
-            if not stat.S_ISDIR(status.st_mode):
-                raise NotADirectoryError("it is not a directory")
-            if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o022:
-                raise PermissionError("it belongs to another user, or other users may write to it")
+            with contextlib.suppress(FileExistsError):
+                path.parent.mkdir(mode=0o700, parents=True)
+            check_directory(path.parent, os.geteuid())
         except OSError as error:
-            self._pause(error)
-            return None
-        return path
+            failure = error
+        else:
+            return path
+        self._pause(failure)
+        return None
 
     def _pause(self, error: Exception) -> None:
         self._disabled_until = time.monotonic() + _FAILURE_PAUSE
+        self._problem = f"The directory {self._directory} is not used for the index: {_reason(error)}."
         LOG.warning(
-            "The directory %s is not used for the index: %s. This worker keeps the index in its own memory, and tries "
-            "the directory again after ten minutes.",
-            *(self._directory, error),
+            "%s This worker keeps the index in its own memory, and tries the directory again after ten minutes.",
+            self._problem,
         )
 
     def _delete_old_files(self) -> None:
@@ -180,6 +190,31 @@ class IndexStore:
                 with contextlib.suppress(OSError):
                     if path.stat().st_mtime < oldest:
                         path.unlink()
+
+
+def check_directory(directory: Path, user: int | None) -> None:
+    """Check a directory of index files.
+
+    Args:
+        directory: The directory.
+        user: The user to whom it must belong; None for any user.
+
+    Raises:
+        OSError: It does not exist, or must not be used.
+    """
+    status = directory.lstat()
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError("it is a file or a symbolic link, not a directory")
+    if user is not None and status.st_uid != user:
+        raise PermissionError(f"it belongs to the user {status.st_uid}, not to {user}")
+    if mode & 0o022:
+        raise PermissionError(f"its group or other users may write to it (mode {mode:o})")
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of a failure without the path."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def read(path: Path, instance: str | None) -> Indexed:

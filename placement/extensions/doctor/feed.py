@@ -64,10 +64,15 @@ def expiry_limit(subject: Subject) -> datetime.datetime:
 
 
 def index(subject: Subject) -> Iterator[Finding]:
-    """Find differences between the database and the index of the worker; for a command, the index file of this host."""
+    """Find differences between the database and the index of the worker; for a command, the index file of this host.
+
+    The index must also be shared by the workers of the host.
+    """
     if subject.index is None:
         yield from index_file(subject)
         return
+    if problem := subject.index.problem:
+        yield warning(f"{problem} {_UNSHARED}", (), _USABLE_DIRECTORY)
     places = tuple(
         f"providers with ids from {first} to {last - 1}" for first, last in subject.index.differences(subject.on_rows)
     )
@@ -85,12 +90,20 @@ def index_file(subject: Subject) -> Iterator[Finding]:
     if path is None:
         raise NotMadeError("The database has no identity, and so no index file.")
     try:
+        store.check_directory(path.parent, None)
         stored = store.read(path, instance)
     except FileNotFoundError:
-        raise NotMadeError(f"There is no index file in {path.parent}.") from None
-    except PermissionError as reason:
+        raise NotMadeError(f"There is no index file of this database in {path.parent}.") from None
+    except (NotADirectoryError, PermissionError) as reason:
+        if reason.strerror:
+            raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
+        yield warning(
+            f"The directory {path.parent} is not used for the index: {reason}. {_UNSHARED}", (), _USABLE_DIRECTORY
+        )
+        return
+    except OSError as reason:
         raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
-    except (OSError, UnusableFileError) as reason:
+    except UnusableFileError as reason:
         yield warning(
             f"The index file is not used: {reason}. The next worker that starts reads the database and replaces it.",
             (str(path),),
@@ -116,6 +129,11 @@ def _differences(db: Connection, stored: Indexed) -> tuple[str, ...]:
     return tuple(f"{place}: {', '.join(fields)}" for place, fields in different.items())
 
 
+_UNSHARED = "Each worker keeps the whole index in its own memory."
+_USABLE_DIRECTORY = (
+    "Set [placement]index_directory to a directory of the user of the service, to which nobody else may write, with "
+    "room for the files: docs/deployment.rst."
+)
 _DIFFERS = (
     "differs from the database: rows were written without the change feed, by another process or by hand. Searches do "
     "not see them."

@@ -1200,6 +1200,35 @@ def test_an_index_file_that_is_not_used_is_found(database, store, damage, reason
     assert (finding.where, finding.fix) == ((str(path),), f"rm {path}")
 
 
+def make_writable_by_all(directory):
+    directory.mkdir()
+    directory.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(make_writable_by_all, "(mode 777)"), (lambda directory: directory.write_text(""), "it is a file")],
+)
+@plants("index", Severity.WARNING)
+def test_a_directory_that_the_workers_do_not_use_is_found(database, tmp_path, world, make, reason):
+    directory = tmp_path / "index"
+    make(directory)
+    index = LiveIndex(database, store=IndexStore(directory))
+    index.current()
+    for subject in ({"index": index}, {"store": IndexStore(directory)}):
+        [(_, finding)] = findings_of(database, "index", **subject)
+        assert finding.severity is Severity.WARNING
+        assert str(directory) in finding.what
+        assert reason in finding.what
+
+
+def test_an_index_file_in_a_directory_that_does_not_exist_is_not_compared(database, tmp_path, world):
+    (tmp_path / "file").write_text("")
+    subject = Subject(web.configuration(), database, store=IndexStore(tmp_path / "file" / "index"))
+    [result] = examine(subject, checks.CHECKS, ["index"]).results
+    assert result.not_made.endswith("cannot be read: Not a directory.")
+
+
 @plants("index", Severity.INFO)
 def test_an_old_index_file_is_an_info(database, tmp_path, world):
     store, base = IndexStore(tmp_path / "old"), Base.build(database.snapshot(Contents.read))
