@@ -48,12 +48,17 @@ def read(live_index: LiveIndex) -> None:
 
 def search(live_index: LiveIndex) -> Snapshot:
     """Return a current snapshot; it is based on renewed arrays, if a renewal was due."""
+    _end_renewal(live_index)  # of an earlier search, during which this one would begin none
     live_index.current()
+    _end_renewal(live_index)
+    return live_index.current()
+
+
+def _end_renewal(live_index: LiveIndex) -> None:
     renewal = live_index._renewal  # another search may begin the next one
     if renewal is not None:
         renewal.join(PATIENCE)
         assert not renewal.is_alive()
-    return live_index.current()
 
 
 def check(live_index: LiveIndex, database: Database) -> None:
