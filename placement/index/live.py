@@ -293,13 +293,14 @@ class LiveIndex:
         self._next_renewal = time.monotonic() + _RENEWAL_INTERVAL
         instance = indexed.position.instance
         if self._store.has_changed(instance) or self._is_due(indexed):
-            self._renewing_process = os.getpid()
-            self._renewal = threading.Thread(target=self._run_renewal, args=[indexed, self._readings], daemon=True)
+            renewal = threading.Thread(target=self._run_renewal, args=[indexed, self._readings], daemon=True)
             try:
-                self._renewal.start()
+                renewal.start()
             except RuntimeError as error:  # the limit of threads
                 LOG.warning("The arrays of the index cannot be renewed; the next attempt is in ten minutes: %s.", error)
                 self._next_renewal = time.monotonic() + _FAILURE_PAUSE
+            else:
+                self._renewal, self._renewing_process = renewal, os.getpid()
 
     def _is_renewing(self) -> bool:
         # In a child that was forked during a renewal, the thread does not run, but may seem to.

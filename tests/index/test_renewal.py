@@ -251,7 +251,7 @@ def test_a_renewal_that_began_before_the_database_was_read_is_not_used(database,
     may_build, build = threading.Event(), Base.build
 
     def wait_and_build(contents):
-        if threading.current_thread() is index._renewal:
+        if threading.current_thread() is not threading.main_thread():
             may_build.wait(PATIENCE)
         return build(contents)
 
