@@ -131,8 +131,8 @@ def _differences(db: Connection, stored: Indexed) -> tuple[str, ...]:
 
 _UNSHARED = "Each worker keeps the whole index in its own memory."
 _USABLE_DIRECTORY = (
-    "Set [placement]index_directory to a directory of the user of the service, to which nobody else may write, with "
-    "room for the files: docs/deployment.rst."
+    "Set [placement]index_directory to a directory that belongs to the user of the service, is not writable by its "
+    "group or by other users, and has room for the files: docs/deployment.rst."
 )
 _DIFFERS = (
     "differs from the database: rows were written without the change feed, by another process or by hand. Searches do "
