@@ -175,9 +175,9 @@ class LiveIndex:
         if indexed is None:
             self._verified_at = time.monotonic()
             return self._load("start")
-        if self._renewed is not None:
-            # Before a comparison: in a large cloud, a worker with few searches makes one with each of them.
-            return self._follow(indexed)
+        # Before a comparison: in a large cloud, a worker with few searches makes one with each of them.
+        if (renewed := self._follow_renewed()) is not None:
+            return renewed
         sections = 1 + len(indexed.snapshot) // SECTION
         if self._verify_interval and time.monotonic() - self._verified_at > self._verify_interval / sections:
             return self._verify(indexed, sections)
@@ -189,9 +189,7 @@ class LiveIndex:
         return self._follow(indexed)
 
     def _follow(self, indexed: Indexed) -> Indexed:
-        """Return the index with all changes; it is based on the renewed arrays, if there are any."""
-        if (renewed := self._follow_renewed()) is not None:
-            return renewed
+        """Return the index with all changes."""
         try:
             newer = self._database.snapshot(lambda db: follow(db, indexed))
         except FollowError as error:

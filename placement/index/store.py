@@ -46,6 +46,10 @@ def default_directory(state_path: str) -> Path:
     return memory / f"placement-{os.geteuid()}" if memory.is_dir() else Path(state_path, "index")
 
 
+class UnusableDirectoryError(OSError):
+    """A directory that must not contain index files; the argument says why."""
+
+
 class IndexStore:
     """The files in a directory, one for each database."""
 
@@ -200,16 +204,17 @@ def check_directory(directory: Path, user: int | None) -> None:
         user: The user to whom it must belong; None for any user.
 
     Raises:
-        OSError: It does not exist, or must not be used.
+        UnusableDirectoryError: It must not be used.
+        OSError: It does not exist, or cannot be reached.
     """
     status = directory.lstat()
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError("it is a file or a symbolic link, not a directory")
+        raise UnusableDirectoryError("it is a file or a symbolic link, not a directory")
     if user is not None and status.st_uid != user:
-        raise PermissionError(f"it belongs to the user {status.st_uid}, not to {user}")
+        raise UnusableDirectoryError(f"it belongs to the user {status.st_uid}, not to {user}")
     if mode & 0o022:
-        raise PermissionError(f"its group or other users may write to it (mode {mode:o})")
+        raise UnusableDirectoryError(f"its group or other users may write to it (mode {mode:o})")
 
 
 def _reason(error: Exception) -> str:

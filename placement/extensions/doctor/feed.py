@@ -94,9 +94,7 @@ def index_file(subject: Subject) -> Iterator[Finding]:
         stored = store.read(path, instance)
     except FileNotFoundError:
         raise NotMadeError(f"There is no index file of this database in {path.parent}.") from None
-    except (NotADirectoryError, PermissionError) as reason:
-        if reason.strerror:
-            raise NotMadeError(f"The index file {path} cannot be read: {reason.strerror}.") from None
+    except store.UnusableDirectoryError as reason:
         yield warning(
             f"The directory {path.parent} is not used for the index: {reason}. {_UNSHARED}", (), _USABLE_DIRECTORY
         )
